@@ -1,0 +1,44 @@
+package rules
+
+import (
+	"net/http"
+	"net/netip"
+)
+
+// Facts are all that a match or a key may look at in one request. The front door fills in the exported fields from an
+// *http.Request; a replay fills them in from a log line, so that both decide with the same code. The zero Facts are
+// ready to be filled in; Reset makes used ones so again and keeps their scratch memory, so Facts belong in a pool. They
+// are used by one goroutine at a time.
+type Facts struct {
+	// Method is the request's method as sent; methods are compared with their case.
+	Method string
+	// Host is the name the client asked for, as NormalHost returns it.
+	Host string
+	// Path is the normal form of the path, as NormalPath returns it; patterns are matched on it.
+	Path string
+	// RawPath is the escaped path as the client sent it.
+	RawPath string
+	// RawQuery is the query as the client sent it, without "?".
+	RawQuery string
+	// Client is the address of the client, as ClientAddr returns it.
+	Client netip.Addr
+	// Header holds the request's header under canonical names, as net/http reads it.
+	Header http.Header
+	// Route is the name of the route the request takes, if it has one.
+	Route string
+
+	query queryState
+	buf   []byte // scratch in which a key is put together
+}
+
+// maxScratch is the most scratch memory that Reset keeps; one odd request must not make pooled Facts big for ever.
+const maxScratch = 16 << 10
+
+// Reset empties f for the next request. Its scratch memory stays.
+func (f *Facts) Reset() {
+	buf := f.buf[:0]
+	if cap(buf) > maxScratch {
+		buf = nil
+	}
+	*f = Facts{buf: buf}
+}
