@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Pos is a place in a file. Line and Col count from 1, Col in characters; a Col
+// of 0 means that only the line is known, a Line of 0 that only the file is.
+type Pos struct {
+	File string
+	Line int
+	Col  int
+}
+
+// String returns "file:line:col", without the parts that are not known.
+func (p Pos) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Col == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
+func (p Pos) compare(q Pos) int {
+	if p.Line != q.Line {
+		return p.Line - q.Line
+	}
+	return p.Col - q.Col
+}
+
+// Error is one thing wrong with a file, or one warning about it.
+type Error struct {
+	// Pos is where it is.
+	Pos Pos
+	// Len is the number of characters it spans on its line; at least 1.
+	Len int
+	// Rule is the name of the rule it is in, or "".
+	Rule string
+	// Msg says what is wrong, in one line.
+	Msg string
+	// Hint says what to write instead, or is "".
+	Hint string
+	// Warning says that the file can be used all the same.
+	Warning bool
+	// source is the line of the file, or "" when it is not to be shown.
+	source string
+}
+
+// Error returns "file:line:column: message": one line, without the hint.
+func (e *Error) Error() string {
+	if e.Warning {
+		return e.Pos.String() + ": warning: " + e.Msg
+	}
+	return e.Pos.String() + ": " + e.Msg
+}
+
+// Text returns the error as an operator reads it: its one line, then the line of
+// the file with a caret below what is meant, and the hint.
+func (e *Error) Text() string {
+	var b strings.Builder
+	b.WriteString(e.Error())
+	if e.Pos.Col == 0 || e.source == "" {
+		if e.Hint != "" {
+			b.WriteString("\n     | " + e.Hint)
+		}
+		return b.String()
+	}
+	line, col, width := excerpt(e.source, e.Pos.Col, e.Len)
+	fmt.Fprintf(&b, "\n%4d | %s\n     | %s%s", e.Pos.Line, line, strings.Repeat(" ", col-1), strings.Repeat("^", width))
+	if e.Hint != "" {
+		b.WriteString("  " + e.Hint)
+	}
+	return b.String()
+}
+
+// excerptWidth is how many characters of a line are shown at most.
+const excerptWidth = 100
+
+// excerpt returns what to show of a line and where in it the n characters from
+// column col now are. What a terminal would obey is not passed on.
+func excerpt(source string, col, n int) (line string, at, width int) {
+	chars := []rune(source)
+	for i, r := range chars {
+		switch {
+		case r == '\t':
+			chars[i] = ' '
+		case r < ' ' || 0x7f <= r && r < 0xa0 || r == 0xfeff || 0x200e <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069:
+			chars[i] = '\ufffd'
+		}
+	}
+	col = min(col, len(chars)+1)
+	width = max(1, min(n, len(chars)+1-col))
+	from := 0
+	if len(chars) > excerptWidth && col > excerptWidth/2 {
+		from = col - excerptWidth/2
+	}
+	to := min(len(chars), from+excerptWidth)
+	line, at = string(chars[from:to]), col-from
+	if to < len(chars) {
+		line += "…"
+	}
+	if from > 0 {
+		line, at = "…"+line, at+1
+	}
+	return strings.TrimRight(line, " "), at, min(width, max(1, to-from+2-at))
+}
+
+// ErrorList holds all that is wrong with a file, sorted by place.
+type ErrorList []*Error
+
+// Error prints every error with its line and caret, each as Text does. The line
+// that says how many there are and what becomes of the settings is the caller's,
+// who knows: see Count.
+func (l ErrorList) Error() string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Text()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Count returns "1 error" or "2 errors", and the same of warnings when all are.
+func (l ErrorList) Count() string {
+	word := "error"
+	if len(l) > 0 && !slices.ContainsFunc(l, func(e *Error) bool { return !e.Warning }) {
+		word = "warning"
+	}
+	if len(l) == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", len(l), word)
+}
+
+// Lines returns each error as one line, as Error.Error does: for logs.
+func (l ErrorList) Lines() []string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return lines
+}
+
+// Err returns l as an error, or nil when it is empty.
+func (l ErrorList) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
+func (l ErrorList) sort() {
+	slices.SortStableFunc(l, func(a, b *Error) int { return a.Pos.compare(b.Pos) })
+}
+
+// quote returns text between quotes for a message, cut when it is long.
+func quote(text string) string {
+	const most = 60
+	if chars := []rune(text); len(chars) > most {
+		text = string(chars[:most-1]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,256 @@
+package rules
+
+import (
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// File is what a configuration file says, with the defaults filled in and with
+// positions: plain data that Parse makes, that nobody changes afterwards, and
+// that any number of goroutines may read.
+type File struct {
+	// Name is the file's name as it was given to Parse.
+	Name string
+	// Hash is the SHA-256 of the file's bytes, in hexadecimal.
+	Hash string
+	// Warnings are about settings that can be used but are seldom meant; sorted.
+	Warnings ErrorList
+
+	// Version is the version of the format: 1.
+	Version int
+	// Listen holds the public addresses; at least one, each once.
+	Listen []Listen
+	// Upstreams holds the pools in the order of the file; at least one. The
+	// shorthand `upstream` is one named "default".
+	Upstreams []Upstream
+	// Routes holds the routes in the order of the file; at least one. Without
+	// `routes` it is one that takes everything.
+	Routes []RouteSpec
+	// Rules holds the rules in the order of the file; it may be empty.
+	Rules []RuleSpec
+	// Exempt are the requests no rule applies to; nil is none (unlike the nil
+	// Match of a rule, which is all).
+	Exempt *Match
+	// Block are the requests that are answered 403 before any rule; nil is none.
+	Block *Match
+	// TrustedProxies are the peers whose forwarding headers are believed.
+	TrustedProxies Prefixes
+	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
+	IPv6Prefix int
+	// RateLimitHeaders is "draft-11" or "off".
+	RateLimitHeaders string
+	// Reject is the answer to a refused request, unless its rule says otherwise.
+	Reject Reject
+	// Timeouts bound the public side.
+	Timeouts Timeouts
+	// Limits bound the head of a request.
+	Limits Limits
+	// ShutdownTimeout is how long requests in progress may take after a stop; 0 is not at all.
+	ShutdownTimeout time.Duration
+	// ShutdownDelay is how long the gateway serves on, not ready, before it stops.
+	ShutdownDelay time.Duration
+	// Admin is the admin listener.
+	Admin Admin
+	// Log says what is logged and how.
+	Log Log
+	// MaxKeys is the most keys a rule remembers, at least 1000; a rule may have its own.
+	MaxKeys int64
+	// MaxMemory bounds the memory of all counters together, in bytes.
+	MaxMemory int64
+
+	settings map[string]string // top-level setting -> a text that changes with its value
+}
+
+// Listen is a public address: "host:port", where an empty host is every address.
+type Listen struct {
+	Addr string
+	Pos  Pos
+}
+
+// Upstream is a pool of servers that answer alike.
+type Upstream struct {
+	// Name is the name in the file, or "default" for the shorthand.
+	Name string
+	// Servers holds at least one server, each once.
+	Servers []Server
+	// Timeout is the time to the first byte of an answer; 0 is none.
+	Timeout time.Duration
+	// ConnectTimeout is the time to make a connection; 0 is none.
+	ConnectTimeout time.Duration
+	// IdleTimeout is how long an idle connection is kept; 0 is for ever.
+	IdleTimeout time.Duration
+	// Host is "preserve" (the server gets the client's Host) or "upstream" (its own).
+	Host string
+	// Pos is where the pool is in the file; not part of Equal.
+	Pos Pos
+}
+
+// Server is one server of a pool.
+type Server struct {
+	// URL has the scheme http, https or h2c, a host, perhaps a port and a base
+	// path without a slash at its end, and nothing else.
+	URL *url.URL
+}
+
+// Equal reports whether u and v mean the same pool, wherever in the file they
+// stand, so that its connections may be kept.
+func (u *Upstream) Equal(v *Upstream) bool {
+	same := func(a, b Server) bool { return a.URL.String() == b.URL.String() }
+	return u.Name == v.Name && slices.EqualFunc(u.Servers, v.Servers, same) &&
+		u.Timeout == v.Timeout && u.ConnectTimeout == v.ConnectTimeout && u.IdleTimeout == v.IdleTimeout && u.Host == v.Host
+}
+
+// RouteSpec is a route as the file says it.
+type RouteSpec struct {
+	// Name is the match as it is written, shortened; "/**" without one. It is the
+	// route's name in logs and metrics.
+	Name string
+	// Match are the requests it takes; nil is all of them.
+	Match *Match
+	// Upstream is the name of the pool.
+	Upstream string
+	// StripPrefix is a path in normal form that is cut from what the upstream
+	// gets; "" is nothing.
+	StripPrefix string
+	Pos         Pos
+}
+
+// RuleSpec is a rule as the file says it.
+type RuleSpec struct {
+	// Name is its identity over reloads and its name in headers, logs and metrics.
+	Name string
+	// Match are the requests it applies to; nil is all of them. MatchText is how
+	// it is written.
+	Match     *Match
+	MatchText string
+	// Key holds the attributes that together say who shares a counter; at least one.
+	Key []Attribute
+	// Missing says what happens when the key is not in a request.
+	Missing Missing
+	// Limit is the rate as written, Rate what it says.
+	Limit string
+	Rate  Rate
+	// Burst is the size of the bucket: as written, or Rate.Permits. A window has
+	// none: 0.
+	Burst int64
+	// BurstGiven says that the file has a burst for it.
+	BurstGiven bool
+	// Algorithm is "token_bucket" or "fixed_window".
+	Algorithm string
+	// DryRun says that the rule decides and counts but never refuses.
+	DryRun bool
+	// MaxKeys is the most keys it remembers.
+	MaxKeys int64
+	// Reject is the answer to a request it refuses.
+	Reject Reject
+	// Pos is where the rule begins, LimitPos and KeyPos where those values are.
+	Pos, LimitPos, KeyPos Pos
+}
+
+// Reject is the answer to a request over a limit. In Detail, Body and the values
+// of Headers, {rule}, {limit} and {retry_after} are filled in.
+type Reject struct {
+	// Status is 400 to 599; 429 unless the file says otherwise.
+	Status int
+	// Detail is the text of the generated body; "" is the gateway's own.
+	Detail string
+	// Headers are added to the answer, under canonical names, sorted by name.
+	Headers []Header
+	// Body replaces the generated body unless it is "".
+	Body string
+	// ContentType is that of Body; text/plain unless the file says otherwise.
+	ContentType string
+	// Jitter is how many percent Retry-After may be later than it must be, 0 to 100.
+	Jitter int
+}
+
+// Header is one header field.
+type Header struct{ Name, Value string }
+
+// Timeouts bound the public side; 0 is none.
+type Timeouts struct {
+	ReadHeader time.Duration // for a request's head
+	Read       time.Duration // in each such span of a body at least 1 KiB arrives
+	Write      time.Duration // in each such span at least 1 KiB of what waits is taken
+	Idle       time.Duration // between two requests of a connection
+	Tunnel     time.Duration // of a WebSocket without a byte either way
+}
+
+// Limits bound the head of a request.
+type Limits struct {
+	HeaderBytes int64 // all header fields together; 431 above
+	Headers     int   // how many; 431 above
+	URL         int64 // bytes of the request target; 414 above
+}
+
+// Admin is the admin listener: an address on the loopback, or off.
+type Admin struct {
+	Addr string
+	Off  bool
+	Pos  Pos
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string // debug, info, warn or error
+	Format string // auto, text or json
+	Access string // auto, text, json, combined or off
+}
+
+// Defaults returns a File with what holds where a file says nothing.
+func Defaults() File {
+	return File{
+		Version:          1,
+		Listen:           []Listen{{Addr: ":8080"}},
+		IPv6Prefix:       64,
+		RateLimitHeaders: "draft-11",
+		Reject:           Reject{Status: 429},
+		Timeouts: Timeouts{
+			ReadHeader: 10 * time.Second, Read: 30 * time.Second, Write: 30 * time.Second,
+			Idle: 120 * time.Second, Tunnel: time.Hour,
+		},
+		Limits:          Limits{HeaderBytes: 64 << 10, Headers: 100, URL: 16 << 10},
+		ShutdownTimeout: 30 * time.Second,
+		Admin:           Admin{Addr: "127.0.0.1:9900"},
+		Log:             Log{Level: "info", Format: "auto", Access: "auto"},
+		MaxKeys:         1_000_000,
+		MaxMemory:       1 << 30,
+	}
+}
+
+// defaultUpstream is a pool where the file says nothing of it.
+func defaultUpstream() Upstream {
+	return Upstream{Timeout: 60 * time.Second, ConnectTimeout: 2 * time.Second, IdleTimeout: 4 * time.Second, Host: "preserve"}
+}
+
+// changedSettings returns the names of the top-level settings, but for rules,
+// that f and g have different values of; sorted.
+func (f *File) changedSettings(g *File) []string {
+	changed := map[string]bool{}
+	for name, text := range f.settings {
+		if g.settings[name] != text {
+			changed[name] = true
+		}
+	}
+	for name := range g.settings {
+		if _, ok := f.settings[name]; !ok {
+			changed[name] = true
+		}
+	}
+	delete(changed, "rules")
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// private reports whether only this machine or its own network can reach the
+// address.
+func (l Listen) private() bool {
+	host := hostOf(l.Addr)
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
+}

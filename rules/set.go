@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"time"
+
+	"gateway/limit"
+)
+
+// Set is a compiled list of rules and routes: all that a request needs of a
+// File. It is immutable but for the Lives its rules point to, and safe for
+// concurrent use.
+type Set struct {
+	// File is what it was compiled from.
+	File *File
+	// Rules and Routes are in the order of the file.
+	Rules  []*Rule
+	Routes []*Route
+	// TrustedProxies are the peers whose forwarding headers are believed.
+	TrustedProxies Prefixes
+	// Hash is the hash of the file's bytes, in hexadecimal.
+	Hash string
+
+	secret     *limit.Secret
+	budget     *limit.Budget
+	readsQuery bool
+}
+
+// Rule is a compiled rule.
+type Rule struct {
+	// Name is its identity over reloads and its name in headers, logs and metrics.
+	Name string
+	// Index is its place in Set.Rules.
+	Index int
+	// Limit is the rate as written in the file.
+	Limit string
+	// Algorithm is "token_bucket" or "fixed_window".
+	Algorithm string
+	// Permits are admitted per Period; Burst is the size of a bucket, 0 for a window.
+	Permits int64
+	Period  time.Duration
+	Burst   int64
+	// DryRun says that it decides and counts but never refuses.
+	DryRun bool
+	// Reject is the answer to a request it refuses.
+	Reject Reject
+	// Live holds its counters, MaxKeys how many keys they may be.
+	Live    *Live
+	MaxKeys int64
+	// Gen is the generation of the Table that holds Numbers: what a Claim names.
+	Gen     uint32
+	Numbers limit.Numbers
+	// MatchText is its match as written, KeyText its key.
+	MatchText, KeyText string
+	// Pos is where it is in the file.
+	Pos Pos
+
+	match  *Match
+	recipe *Recipe
+	policy string
+}
+
+// Route is a compiled route.
+type Route struct {
+	// Name is its name in logs and metrics: the match as written.
+	Name string
+	// Upstream is the name of the pool that answers.
+	Upstream string
+	// StripPrefix is cut from the path the upstream gets; "" is nothing.
+	StripPrefix string
+	// Pos is where it is in the file.
+	Pos Pos
+
+	match *Match
+}
+
+// Hit is a rule that applies to a request, with the key the request has there.
+type Hit struct {
+	Rule *Rule
+	Key  limit.Digest
+	// Missing says that the key is not in the request and that the rule wants
+	// such requests answered with 400 (`missing: reject`). Key is then nothing.
+	Missing bool
+}
+
+// Route returns the first route that takes the request, or nil.
+func (s *Set) Route(f *Facts) *Route {
+	for _, r := range s.Routes {
+		if r.match.Matches(f) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Blocked reports whether the request is to be answered with 403 before any rule.
+func (s *Set) Blocked(f *Facts) bool {
+	return s.File.Block != nil && s.File.Block.Matches(f)
+}
+
+// Exempt reports whether no rule applies to the request; Match then has no hits.
+func (s *Set) Exempt(f *Facts) bool {
+	return s.File.Exempt != nil && s.File.Exempt.Matches(f)
+}
+
+// Match appends to hits all rules that apply to the request, in the order of the
+// file. A rule whose key is missing and that wants such requests skipped has no
+// hit; its Live counts it.
+func (s *Set) Match(f *Facts, hits []Hit) []Hit {
+	if s.Exempt(f) {
+		return hits
+	}
+	for _, r := range s.Rules {
+		if !r.match.Matches(f) {
+			continue
+		}
+		key, outcome := r.recipe.Digest(s.secret, f, r.match)
+		switch outcome {
+		case KeySkip:
+			r.Live.Skipped.Add(1)
+		case KeyReject:
+			hits = append(hits, Hit{Rule: r, Missing: true})
+		default:
+			hits = append(hits, Hit{Rule: r, Key: key})
+		}
+	}
+	return hits
+}
+
+// ReadsQuery reports whether some rule or match looks at the query, so that a
+// broken one is an error.
+func (s *Set) ReadsQuery() bool { return s.readsQuery }
+
+// Secret returns the key of all digests of keys. It is the same over reloads.
+func (s *Set) Secret() *limit.Secret { return s.secret }
+
+// Budget returns the memory all Tables share. It is the same over reloads.
+func (s *Set) Budget() *limit.Budget { return s.budget }
