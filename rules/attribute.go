@@ -1,10 +1,18 @@
 package rules
 
-// Attribute is something of a request that a key, a match or a missing policy names: "ip", "header.X-API-Key". It is
-// comparable: two attributes that read the same thing are ==, however they were written.
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Attribute is something of a request that a key, a match or a missing policy
+// names: "ip", "header.X-API-Key". It is comparable: two attributes that read
+// the same thing are ==, however they were written. The zero Attribute is none
+// and is missing in every request.
 type Attribute struct {
 	kind kind
-	bits uint8  // of kind ip: the bits that count, 0 for the default
+	bits uint8  // of kind ip: how many bits count, 0 for the usual ones
 	name string // of header (canonical), query, cookie and path names
 }
 
@@ -23,23 +31,194 @@ const (
 	kindGlobal
 )
 
-// ParseAttribute reads the name of an attribute.
-func ParseAttribute(text string) (Attribute, *TextError) { return Attribute{}, nil }
+// kindNames are the attributes, or what those with a name of their own begin
+// with.
+var kindNames = [...]string{
+	kindIP: "ip", kindHost: "host", kindMethod: "method", kindPath: "path", kindPathName: "path.",
+	kindHeader: "header.", kindQuery: "query.", kindCookie: "cookie.", kindGlobal: "global",
+}
+
+// attributeNames are what an unknown name is compared with.
+var attributeNames = []string{"ip", "host", "method", "path", "header", "query", "cookie", "global"}
+
+// otherWords are what other gateways call attributes, and how they are written
+// here.
+var otherWords = map[string]string{
+	"client_ip": "ip", "clientip": "ip", "remote_addr": "ip", "remoteaddr": "ip", "remote_ip": "ip", "addr": "ip",
+	"address": "ip", "client": "ip", "source_ip": "ip", "sourceip": "ip", "x-forwarded-for": "ip",
+	"uri": "path", "url": "path", "verb": "method", "hostname": "host", "domain": "host",
+	"headers": "header.<Name>", "param": "query.<name>", "params": "query.<name>", "querystring": "query.<name>",
+	"query_param": "query.<name>", "cookies": "cookie.<name>", "all": "global", "none": "global", "*": "global",
+}
+
+// ParseAttribute reads the name of an attribute: ip, ip/48, host, method, path,
+// path.<name>, header.<Name>, query.<name>, cookie.<name> or global.
+func ParseAttribute(text string) (Attribute, *TextError) {
+	if bits, ok := strings.CutPrefix(text, "ip/"); ok {
+		return parseIPBits(bits)
+	}
+	for k := kindIP; k <= kindGlobal; k++ {
+		if text == kindNames[k] && !strings.HasSuffix(text, ".") {
+			return Attribute{kind: k}, nil
+		}
+	}
+	family, name, dotted := strings.Cut(text, ".")
+	if dotted {
+		switch family {
+		case "path":
+			return parsePathName(name)
+		case "header":
+			return parseHeaderName(name)
+		case "query":
+			return parseName(kindQuery, name)
+		case "cookie":
+			return parseName(kindCookie, name)
+		}
+	}
+	return Attribute{}, unknownAttribute(text, family, dotted)
+}
+
+// unknownAttribute says what may have been meant.
+func unknownAttribute(text, family string, dotted bool) *TextError {
+	e := &TextError{Len: len(text), Msg: "unknown attribute " + strconv.Quote(text)}
+	switch family {
+	case "route", "body", "basic", "jwt":
+		if dotted != (family == "route") {
+			e.Msg = strconv.Quote(text) + " is not supported by this version"
+			return e
+		}
+	case "header", "query", "cookie":
+		e.Msg = strconv.Quote(text) + " names no " + map[string]string{"query": "parameter"}[family]
+		e.Msg = strings.TrimSuffix(e.Msg, " ")
+		e.Hint = "write " + family + ".<name>"
+		return e
+	}
+	if i := strings.IndexAny(text, ":[/"); i > 0 {
+		if k := strings.ToLower(text[:i]); k == "header" || k == "query" || k == "cookie" || k == "path" {
+			e.Hint = "write " + k + "." + strings.Trim(text[i:], `:[]/"'`)
+			return e
+		}
+	}
+	lower := strings.ToLower(family)
+	if word, ok := otherWords[strings.ReplaceAll(lower, "$", "")]; ok {
+		e.Hint = "write " + word
+		return e
+	}
+	near := nearest(lower, attributeNames)
+	switch {
+	case near == "":
+		e.Hint = "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name> or global"
+	case dotted:
+		e.Hint = "did you mean " + strconv.Quote(near+text[len(family):]) + "?"
+	case near == "header" || near == "query" || near == "cookie":
+		e.Hint = "write " + near + ".<name>"
+	default:
+		e.Hint = "did you mean " + strconv.Quote(near) + "?"
+	}
+	return e
+}
+
+// parseIPBits reads the number of bits of ip/48.
+func parseIPBits(bits string) (Attribute, *TextError) {
+	n, err := strconv.ParseUint(bits, 10, 8)
+	if err != nil || n < 1 || n > 128 || bits[0] == '0' || bits[0] == '+' {
+		e := &TextError{Off: len("ip/"), Len: len(bits), Msg: "the bits of an address are a number from 1 to 128"}
+		if err == nil && n == 0 {
+			e.Hint = "write global to count all addresses together"
+		}
+		return Attribute{}, e
+	}
+	return Attribute{kind: kindIP, bits: uint8(n)}, nil
+}
+
+// parsePathName reads the name in path.<name>.
+func parsePathName(name string) (Attribute, *TextError) {
+	if bad := badName(name); bad >= 0 {
+		return Attribute{}, &TextError{Off: len("path.") + bad, Len: min(1, len(name)-bad), Msg: nameRule}
+	}
+	return Attribute{kind: kindPathName, name: name}, nil
+}
+
+// nameRule is what is wrong with the name of a path segment.
+const nameRule = `the name of a path segment is letters, digits, "_" and "-", and begins with a letter or "_"`
+
+// badName returns the place at which name is none of a path segment, or -1.
+func badName(name string) int {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if !isAlnum(c) && c != '_' && c != '-' || i == 0 && (c == '-' || '0' <= c && c <= '9') {
+			return i
+		}
+	}
+	if name == "" {
+		return 0
+	}
+	return -1
+}
+
+// parseHeaderName reads the name in header.<Name>.
+func parseHeaderName(name string) (Attribute, *TextError) {
+	e := &TextError{Off: len("header."), Len: len(name)}
+	if token, rest := cutToken(name); name == "" || rest != "" {
+		if e.Msg, e.Hint = "no name of a header", "write header.<Name>"; name != "" {
+			e.Off, e.Len, e.Msg, e.Hint = e.Off+len(token), len(rest), "a header's name holds no such letter", ""
+		}
+		return Attribute{}, e
+	}
+	if strings.Contains(name, "_") {
+		e.Msg = `a header whose name holds "_" is dropped before any rule`
+		e.Hint = "write header." + strings.ReplaceAll(name, "_", "-")
+		return Attribute{}, e
+	}
+	name = http.CanonicalHeaderKey(name)
+	if name == "Host" {
+		e.Off, e.Len, e.Msg, e.Hint = 0, len("header.Host"), "the host is no header here", "write host"
+		return Attribute{}, e
+	}
+	return Attribute{kind: kindHeader, name: name}, nil
+}
+
+// parseName reads the name in query.<name> or cookie.<name>.
+func parseName(k kind, name string) (Attribute, *TextError) {
+	off := len(kindNames[k])
+	if name == "" {
+		return Attribute{}, &TextError{Off: off, Msg: "no name after " + strconv.Quote(kindNames[k]), Hint: "write " + kindNames[k] + "<name>"}
+	}
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < ' ' || c == 0x7f || k == kindCookie && !isTokenByte(c) {
+			return Attribute{}, &TextError{Off: off + i, Len: 1, Msg: "no such letter can be in the name of a " + map[kind]string{kindQuery: "parameter", kindCookie: "cookie"}[k]}
+		}
+	}
+	return Attribute{kind: k, name: name}, nil
+}
 
 // String returns the attribute as one would write it in the file.
-func (a Attribute) String() string { return "" }
+func (a Attribute) String() string {
+	if a.bits > 0 {
+		return "ip/" + strconv.Itoa(int(a.bits))
+	}
+	return kindNames[a.kind] + a.name
+}
 
-// IsIP reports whether a is the client's address, or a part of it.
+// IsIP reports whether a is the client's address, or the first bits of it.
 func (a Attribute) IsIP() bool { return a.kind == kindIP }
 
 // IsGlobal reports whether a is the same for every request.
 func (a Attribute) IsGlobal() bool { return a.kind == kindGlobal }
 
-// ClientChosen reports whether the client writes the value as it likes: a header, a query value or a cookie.
-func (a Attribute) ClientChosen() bool { return false }
+// ClientChosen reports whether the client writes the value as it likes: a
+// header, a query value or a cookie.
+func (a Attribute) ClientChosen() bool {
+	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie
+}
 
-// ReadsQuery reports whether a is a query value.
+// ReadsQuery reports whether a is a value of the query.
 func (a Attribute) ReadsQuery() bool { return a.kind == kindQuery }
 
 // PathName returns the name of a path.<name> attribute, or "".
-func (a Attribute) PathName() string { return "" }
+func (a Attribute) PathName() string {
+	if a.kind == kindPathName {
+		return a.name
+	}
+	return ""
+}

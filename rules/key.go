@@ -1,79 +1,179 @@
 package rules
 
-import "gateway/limit"
+import (
+	"slices"
+	"strconv"
+	"strings"
 
-// Recipe says how the key of a rule is made from a request.
+	"gateway/limit"
+)
+
+// Recipe says how the key of a rule is made from a request: the attributes that
+// are combined, and what stands in for one that is missing. It is immutable and
+// safe for concurrent use.
 type Recipe struct {
 	parts    []Attribute
 	missing  Missing
 	ipv6Bits int
 }
 
-// Missing says what happens to a request in which a part of the key is missing. The zero Missing counts it by address.
-type Missing struct {
-	policy missingPolicy
-	attr   Attribute
-}
-
-type missingPolicy uint8
-
-const (
-	missingIP missingPolicy = iota
-	missingSkip
-	missingReject
-	missingAttribute
-)
-
-// ParseMissing reads a missing policy: "ip", "skip", "reject" or an attribute.
-func ParseMissing(text string) (Missing, *TextError) { return Missing{}, nil }
-
-// String returns the policy as one would write it in the file.
-func (m Missing) String() string { return "" }
-
-// Skips reports whether a request without the key passes the rule by.
-func (m Missing) Skips() bool { return m.policy == missingSkip }
-
-// Attribute returns the attribute that stands in for a missing key, and whether the policy names one.
-func (m Missing) Attribute() (Attribute, bool) { return m.attr, m.policy == missingAttribute }
-
-// NewRecipe returns the recipe that combines parts, of which there is at least one. ipv6Bits is the part of an IPv6
-// address that makes one client.
+// NewRecipe returns the recipe that combines parts, of which there is at least
+// one. ipv6Bits is how many bits of an IPv6 address make one client.
 func NewRecipe(parts []Attribute, missing Missing, ipv6Bits int) *Recipe {
-	return &Recipe{parts: parts, missing: missing, ipv6Bits: ipv6Bits}
+	return &Recipe{parts: slices.Clone(parts), missing: missing, ipv6Bits: ipv6Bits}
 }
 
-// Outcome says how a key came about.
+// Outcome says how the key of a request came about.
 type Outcome uint8
 
 const (
 	KeyFound    Outcome = iota // every part is in the request
-	KeyFallback                // a part is missing; the key is the one that stands in for it
-	KeySkip                    // a part is missing and the rule does not apply
-	KeyReject                  // a part is missing and the request is to be answered with 400
+	KeyFallback                // a part is missing; the key is of what stands in for it
+	KeySkip                    // a part is missing, and then the rule does not apply
+	KeyReject                  // a part is missing, and such requests are answered with 400
 )
 
-// Digest returns the digest of the key of a request that m matched.
+// Digest returns the digest of the key of a request that m took. Two requests
+// have the same digest if every part of their keys has the same bytes (and not
+// otherwise, but by a chance of one in 2^64); a key that a fallback made is
+// never that of a request that has its key. With KeySkip and KeyReject there is
+// no digest. It takes no memory of its own once f has been in use.
 func (r *Recipe) Digest(s *limit.Secret, f *Facts, m *Match) (limit.Digest, Outcome) {
-	return limit.Digest{}, KeyFound
+	key, outcome := r.appendKey(f.buf[:0], f, m)
+	f.buf = key
+	if outcome == KeySkip || outcome == KeyReject {
+		return limit.Digest{}, outcome
+	}
+	return s.Digest(key), outcome
+}
+
+// The first byte of a key says whether it is one of its rule or a fallback.
+const (
+	tagKey      = 'k'
+	tagFallback = 'f'
+)
+
+// appendKey appends the bytes of which the digest is taken.
+func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+	start := len(out)
+	out = append(out, tagKey)
+	for _, a := range r.parts {
+		var ok bool
+		if out, ok = r.appendPart(out, a, f, m); !ok {
+			return r.appendFallback(out[:start], f, m)
+		}
+	}
+	return out, KeyFound
+}
+
+// appendFallback appends the key that stands in for one that is missing. What
+// stands in and is missing itself leaves the address.
+func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+	start := len(out)
+	out = append(out, tagFallback)
+	switch r.missing.policy {
+	case missingSkip:
+		return out[:start], KeySkip
+	case missingReject:
+		return out[:start], KeyReject
+	case missingAttribute:
+		// The name is part of the key, because an edit of the policy keeps the
+		// counters, and "x" of one header is not "x" of another.
+		a := r.missing.attr
+		out = append(append(out, a.name...), 0)
+		var ok bool
+		if out, ok = r.appendPart(out, a, f, m); ok {
+			return out, KeyFallback
+		}
+		out = append(out[:start], tagFallback)
+	}
+	out = append(out, 0)
+	out, _ = r.appendPart(out, Attribute{kind: kindIP}, f, m)
+	return out, KeyFallback
+}
+
+// appendPart appends one part of a key: its kind, the length of its value in
+// four bytes, its value. Thus no two lists of values have the same bytes. It
+// reports whether the value is there; one that is empty or all spaces is not.
+func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+	start := len(out)
+	out = append(out, byte(a.kind), 0, 0, 0, 0)
+	body := len(out)
+	out, ok := r.appendValue(out, a, f, m)
+	n := len(out) - body
+	out[start+1], out[start+2], out[start+3], out[start+4] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+	return out, ok
+}
+
+// appendValue appends the value of an attribute.
+func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+	start := len(out)
+	switch a.kind {
+	case kindGlobal:
+		return out, true
+	case kindIP:
+		return appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
+	case kindPathName:
+		out = append(out, m.capture(f, a.name)...)
+	case kindHost:
+		out = append(out, f.Host...)
+	case kindMethod:
+		out = append(out, f.Method...)
+	case kindPath:
+		out = append(out, f.Path...)
+	default:
+		return f.appendChosen(out, a)
+	}
+	return out, !isBlank(out[start:])
+}
+
+// ReadsQuery reports whether the key, or what stands in for it, is a value of
+// the query.
+func (r *Recipe) ReadsQuery() bool {
+	return slices.ContainsFunc(r.parts, Attribute.ReadsQuery) || r.missing.attr.ReadsQuery()
+}
+
+// ClientChosen reports whether a client gets a new counter by writing another
+// value: a part of the key is chosen by it and none is its address.
+func (r *Recipe) ClientChosen() bool {
+	return slices.ContainsFunc(r.parts, Attribute.ClientChosen) && !slices.ContainsFunc(r.parts, Attribute.IsIP)
+}
+
+// PathNames returns the names of path segments that the key, or what stands in
+// for it, needs from the match.
+func (r *Recipe) PathNames() []string {
+	var names []string
+	for _, a := range append(slices.Clip(r.parts), r.missing.attr) {
+		if name := a.PathName(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Parts returns the attributes the key combines, in order.
-func (r *Recipe) Parts() []Attribute { return r.parts }
+func (r *Recipe) Parts() []Attribute { return slices.Clone(r.parts) }
 
-// Missing returns the policy for a missing key.
+// Missing returns what happens to a request without the key.
 func (r *Recipe) Missing() Missing { return r.missing }
 
-// Identity returns a text that is the same for two recipes exactly if they make the same keys.
-func (r *Recipe) Identity() string { return "" }
+// Identity returns a text that two recipes share exactly if they combine the
+// same attributes in the same order, so that counters may be kept. What happens
+// without a key and how much of an IPv6 address counts are no part of it: keys
+// made otherwise are other keys.
+func (r *Recipe) Identity() string {
+	var b strings.Builder
+	for _, a := range r.parts {
+		b.WriteString(strconv.Quote(a.String()))
+	}
+	return b.String()
+}
 
-// String returns the recipe for people: "ip", or "ip + header.X-API-Key".
-func (r *Recipe) String() string { return "" }
-
-// ReadsQuery reports whether the key or what stands in for it is a query value.
-func (r *Recipe) ReadsQuery() bool { return false }
-
-// ClientChosen reports whether a part is chosen by the client and none is its address.
-func (r *Recipe) ClientChosen() bool { return false }
-
-// PathNames returns the path.<name>s that the key and its fallback need.
-func (r *Recipe) PathNames() []string { return nil }
+// String returns the recipe for people: "ip", or "ip + header.X-Api-Key".
+func (r *Recipe) String() string {
+	texts := make([]string, len(r.parts))
+	for i, a := range r.parts {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, " + ")
+}

@@ -1,58 +1,122 @@
 package rules
 
-// Match says which requests: those that any of its clauses matches. A nil *Match matches everything.
+import (
+	"slices"
+)
+
+// Match says which requests: those that any of its clauses takes. A nil *Match
+// takes every request; one without clauses takes none. It is immutable once it
+// is in use.
 type Match struct {
 	Any []Clause
 }
 
-// Clause matches a request if all that is set in it does. The zero Clause matches everything.
+// Clause takes a request if all that is set in it does. The zero Clause takes
+// every request.
 type Clause struct {
-	Pattern *Pattern   // of a match written as a pattern
+	Pattern *Pattern   // of a match that is written as a pattern
 	Paths   []*Pattern // any of; made by ParsePathPattern
-	Methods []string   // any of; made by ParseMethod; GET covers HEAD
+	Methods []string   // any of; made by ParseMethod; GET takes HEAD too
 	Hosts   []Glob     // any of; made by ParseHostGlob
-	IP      Prefixes   // any of, unless it is empty
+	IP      Prefixes   // unless it is empty
 	Values  []Is       // all of
 }
 
-// Is wants one of some values for an attribute.
+// Is wants an attribute to have one of some values.
 type Is struct {
-	Attribute Attribute // a header, a query value or a cookie
+	Attribute Attribute // a header, a cookie or a query parameter
 	Globs     []Glob    // any of; made by ParseGlob
 }
 
-// Glob is text in which * stands for any run of characters, also none.
-type Glob struct {
-	text string
+// Matches reports whether m takes the request.
+func (m *Match) Matches(f *Facts) bool {
+	if m == nil {
+		return true
+	}
+	for i := range m.Any {
+		if m.Any[i].matches(f) {
+			return true
+		}
+	}
+	return false
 }
 
-// ParseGlob reads a value of a match map.
-func ParseGlob(text string) (Glob, *TextError) { return Glob{text}, nil }
+// matches reports whether c takes the request; what costs least is asked first.
+func (c *Clause) matches(f *Facts) bool {
+	if c.Pattern != nil && !c.Pattern.Matches(f) {
+		return false
+	}
+	if len(c.Methods) > 0 && !slices.ContainsFunc(c.Methods, func(m string) bool { return methodCovers(m, f.Method) }) {
+		return false
+	}
+	if len(c.Paths) > 0 && c.path(f) == nil {
+		return false
+	}
+	if len(c.Hosts) > 0 && !matchesAny(c.Hosts, f.Host) {
+		return false
+	}
+	if !c.IP.Empty() && !c.IP.Contains(f.Client) {
+		return false
+	}
+	for i := range c.Values {
+		if !c.Values[i].matches(f) {
+			return false
+		}
+	}
+	return true
+}
 
-// ParseHostGlob reads a value of `host` in a match map: a host, in which * stands for any run of characters.
-func ParseHostGlob(text string) (Glob, *TextError) { return Glob{text}, nil }
+// path returns the first of c.Paths that takes the request, or nil.
+func (c *Clause) path(f *Facts) *Pattern {
+	for _, p := range c.Paths {
+		if p.Matches(f) {
+			return p
+		}
+	}
+	return nil
+}
 
-// ParseMethod reads a value of `method` in a match map.
-func ParseMethod(text string) (string, *TextError) { return text, nil }
+// matches reports whether the request has the attribute with one of the values.
+func (is *Is) matches(f *Facts) bool {
+	if lines := f.Header[is.Attribute.name]; is.Attribute.kind == kindHeader && len(lines) == 1 {
+		return !isBlank(lines[0]) && matchesAny(is.Globs, lines[0])
+	}
+	value, ok := f.appendChosen(f.buf[:0], is.Attribute)
+	f.buf = value
+	return ok && matchesAny(is.Globs, string(value))
+}
 
-// String returns the glob in its normal form.
-func (g Glob) String() string { return g.text }
+// matchesAny reports whether one of globs takes s.
+func matchesAny(globs []Glob, s string) bool {
+	for i := range globs {
+		if globs[i].matches(s) {
+			return true
+		}
+	}
+	return false
+}
 
-// Matches reports whether the match takes the request.
-func (m *Match) Matches(f *Facts) bool { return m == nil }
-
-// Everything reports whether m takes every request.
-func (m *Match) Everything() bool { return m == nil }
-
-// Never says why m can take no request at all; it is empty if m can, or if nobody can tell.
-func (m *Match) Never() string { return "" }
-
-// ReadsQuery reports whether m looks at the query.
-func (m *Match) ReadsQuery() bool { return false }
-
-// Captures reports whether every alternative of m has a path segment of that name. If one has not, it returns how that
-// one is written.
-func (m *Match) Captures(name string) (without string, ok bool) { return "", false }
-
-// Covers reports whether every request that n takes is taken by m too. It may say false where that is so.
-func (m *Match) Covers(n *Match) bool { return false }
+// capture returns the segment of that name in the path of a request that m
+// took, as the first alternative that took it has it; "" if that one has no
+// such name.
+func (m *Match) capture(f *Facts, name string) string {
+	if m == nil {
+		return ""
+	}
+	for i := range m.Any {
+		c := &m.Any[i]
+		if !c.matches(f) {
+			continue
+		}
+		for _, p := range []*Pattern{c.Pattern, c.path(f)} {
+			if p == nil {
+				continue
+			}
+			if seg, ok := p.capture(f.Path, name); ok {
+				return seg
+			}
+		}
+		return ""
+	}
+	return ""
+}
