@@ -1,0 +1,70 @@
+package limit
+
+import "sync/atomic"
+
+// Numbers are what a rule says of one Table at one time. They are comparable:
+// equal Numbers decide alike.
+type Numbers struct {
+	Bucket Bucket
+	// Carry is the most units in use that a State brings along from older
+	// numbers: the burst for a bucket, whose part of a unit is dropped too (in
+	// the limit's favour). 0 means that a State brings all of them, as windows
+	// and slots do.
+	Carry int64
+}
+
+// generation is one set of Numbers of a Table, in force from an instant on. The
+// generations of a Table form a list from old to new; whoever holds an old one
+// can walk to the newest, and the collector frees what nobody holds.
+type generation struct {
+	num  uint32
+	at   Instant // when it took over from the one before
+	nums Numbers
+	next atomic.Pointer[generation]
+}
+
+// carry converts s, a State of g, to the numbers of generation to. Units used
+// stay used: s is brought up to each swap with the numbers before it, and goes
+// on with those after it. forgiven says that the new numbers hold less than was
+// used, so that what older Grants took is no longer in s.
+func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven bool) {
+	for g.num < to {
+		next := g.next.Load()
+		if next == nil {
+			break
+		}
+		s, _ = g.nums.Bucket.Take(s, next.at, 0)
+		if c := next.nums.Carry; c > 0 {
+			s.Rem = 0
+			if s.Used > c {
+				s.Used, forgiven = c, true
+			}
+		}
+		g = next
+	}
+	s.Gen = g.num
+	return s, g, forgiven
+}
+
+// worth returns how many of n units that were taken under g at the instant at
+// can still be given back under the numbers of generation to: those that have
+// not refilled before the swap, in whole units.
+func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
+	for g.num < to {
+		next := g.next.Load()
+		if next == nil {
+			break
+		}
+		s, _ := g.nums.Bucket.Take(State{}, at, n)
+		s, _ = g.nums.Bucket.Take(s, next.at, 0)
+		n = s.Used
+		if s.Rem > 0 && g.nums.Carry > 0 {
+			n--
+		}
+		if g.nums.Carry > 0 {
+			at = max(at, next.at)
+		}
+		g = next
+	}
+	return n, at
+}

@@ -1,0 +1,151 @@
+package limit
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// tokenBucket refills permits units each period, evenly, up to burst.
+//
+// All is exact: a State counts the units in use and, in rem, the parts of a
+// unit that have come back beyond whole ones. One unit has w parts and each
+// nanosecond brings n of them, with n/w = permits/period in lowest terms.
+type tokenBucket struct {
+	n, w  uint64
+	burst int64
+}
+
+// NewTokenBucket returns the Bucket of a token bucket: it starts full with
+// burst units, refills permits of them per period continuously, and admits
+// whatever it holds. At most burst + permits*T/period units pass in any time T.
+//
+// permits and burst are at least 1, per is at most 366 days, and filling an
+// empty bucket takes at most 100 years; anything else is ErrNumbers.
+func NewTokenBucket(permits int64, per time.Duration, burst int64) (Bucket, error) {
+	if err := checkRate(permits, per); err != nil {
+		return nil, err
+	}
+	if burst < 1 || burst > maxUnits {
+		return nil, fmt.Errorf("%w: a burst of %d; 1 to %d", ErrNumbers, burst, int64(maxUnits))
+	}
+	if _, ok := fillTime(burst, permits, per); !ok {
+		return nil, fmt.Errorf("%w: filling a burst of %d at %d per %v takes over 100 years", ErrNumbers, burst, permits, per)
+	}
+	d := gcd(uint64(permits), uint64(per))
+	return tokenBucket{n: uint64(permits) / d, w: uint64(per) / d, burst: burst}, nil
+}
+
+// Take implements Bucket.
+func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
+	next := b.advance(s, now)
+	late := next.At.Sub(now) // 0 but for a caller whose clock lags behind the State
+	if n == 0 || n <= b.burst-next.Used {
+		next.Used += n
+		left := max(0, b.burst-next.Used)
+		return next, Result{OK: true, Remaining: left, Reset: late + b.reset(next, left)}
+	}
+	left := max(0, b.burst-next.Used)
+	r := Result{Remaining: left, Wait: Never, Reset: late + b.reset(next, left)}
+	if n <= b.burst {
+		r.Wait = late + b.until(next, next.Used+n-b.burst)
+	}
+	return s, r
+}
+
+// Adjust implements Bucket.
+func (b tokenBucket) Adjust(s State, at Instant, n int64) State {
+	if n <= 0 {
+		s.Used = charge(s.Used, -n, b.burst)
+		return s
+	}
+	// In parts: what the take holds is n*w, less what refilled since.
+	giveHi, giveLo := bits.Mul64(uint64(n), b.w)
+	if s.At > at {
+		hi, lo := bits.Mul64(uint64(s.At-at), b.n)
+		var borrow uint64
+		giveLo, borrow = bits.Sub64(giveLo, lo, 0)
+		giveHi, borrow = bits.Sub64(giveHi, hi, borrow)
+		if borrow != 0 {
+			return s
+		}
+	}
+	useHi, useLo := bits.Mul64(uint64(s.Used), b.w)
+	useLo, borrow := bits.Sub64(useLo, s.Rem, 0)
+	useHi -= borrow
+	useLo, borrow = bits.Sub64(useLo, giveLo, 0)
+	useHi, borrow = bits.Sub64(useHi, giveHi, borrow)
+	if borrow != 0 {
+		s.Used, s.Rem = 0, 0
+		return s
+	}
+	q, r := bits.Div64(useHi, useLo, b.w) // fits: it is at most s.Used
+	s.Used, s.Rem = int64(q), 0
+	if r > 0 {
+		s.Used, s.Rem = int64(q)+1, b.w-r
+	}
+	return s
+}
+
+// Idle implements Bucket.
+func (b tokenBucket) Idle(s State, now Instant) bool { return b.advance(s, now).Used <= 0 }
+
+// advance refills s up to now.
+func (b tokenBucket) advance(s State, now Instant) State {
+	if s.Used <= 0 {
+		s.Used, s.Rem = 0, 0
+		if now > s.At || s.At == 0 { // At 0: never seen, so now may lie before 1970
+			s.At = now
+		}
+		return s
+	}
+	if now <= s.At {
+		return s
+	}
+	hi, lo := bits.Mul64(uint64(now-s.At), b.n)
+	lo, carry := bits.Add64(lo, s.Rem, 0)
+	hi += carry
+	s.At = now
+	if hi == 0 && lo < b.w { // no whole unit came back: the usual case under load
+		s.Rem = lo
+		return s
+	}
+	if hi >= b.w { // over 2^64 units
+		s.Used, s.Rem = 0, 0
+		return s
+	}
+	q, r := bits.Div64(hi, lo, b.w)
+	if q >= uint64(s.Used) {
+		s.Used, s.Rem = 0, 0
+		return s
+	}
+	s.Used -= int64(q)
+	s.Rem = r
+	return s
+}
+
+// until returns the time until k more units have come back, rounded up.
+func (b tokenBucket) until(s State, k int64) time.Duration {
+	hi, lo := bits.Mul64(uint64(k), b.w)
+	lo, borrow := bits.Sub64(lo, s.Rem, 0)
+	hi -= borrow
+	if b.n == 1 && hi == 0 {
+		return time.Duration(lo)
+	}
+	q, r := bits.Div64(hi, lo, b.n) // fits: 2*maxFill < 2^63
+	if r > 0 {
+		q++
+	}
+	return time.Duration(q)
+}
+
+func (b tokenBucket) reset(s State, left int64) time.Duration {
+	switch {
+	case s.Used <= 0:
+		return 0
+	case left == 0:
+		return b.until(s, s.Used-b.burst+1)
+	default:
+		return b.until(s, s.Used)
+	}
+}
