@@ -1,9 +1,123 @@
 package rules
 
-import "gateway/limit"
+import (
+	"fmt"
+	"slices"
 
-// Compile makes a Set.
-func (f *File) Compile(prev *Set) (*Set, error) { return &Set{}, nil }
+	"gateway/limit"
+)
 
-// Activate applies it.
-func (s *Set) Activate(now limit.Instant) {}
+// Compile makes the Set of f. prev is the Set in force, or nil at the start.
+//
+// A rule of prev with the same name, algorithm and key (with what stands in for
+// a missing one and the bits of an address that count) and, for a window, the
+// same period, is the same rule: the new one has its Live, by pointer, and what
+// clients used stays used. Every other rule starts afresh, with a Live of its
+// own. Different numbers are a new generation of the Table, which comes into
+// being with Activate.
+//
+// Compile has no effects: prev, its Tables and its counters are as before, also
+// when the Set is dropped. The error is an ErrorList; of a File that Parse made
+// there is none.
+func (f *File) Compile(prev *Set) (*Set, error) {
+	s := &Set{File: f, TrustedProxies: f.TrustedProxies, Hash: f.Hash, byName: map[string]*Rule{}}
+	if prev != nil {
+		s.secret, s.budget = prev.secret, prev.budget
+	} else {
+		secret := limit.NewSecret()
+		s.secret, s.budget = &secret, limit.NewBudget(f.MaxMemory)
+	}
+	var errs ErrorList
+	for i := range f.Rules {
+		r, err := f.Rules[i].compile(f, s.budget, prev)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.Index = i
+		s.Rules = append(s.Rules, r)
+		s.byName[r.Name] = r
+	}
+	for i := range f.Routes {
+		r := &f.Routes[i]
+		s.Routes = append(s.Routes, &Route{
+			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
+		})
+	}
+	s.readsQuery = f.readsQuery(s.Rules)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return s, nil
+}
+
+// compile makes the Rule of r, with the Live of the same rule of prev if there
+// is one.
+func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Error) {
+	numbers, err := r.numbers()
+	if err != nil {
+		return nil, &Error{Pos: r.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(r.Limit), err)}
+	}
+	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	rule := &Rule{
+		Name: r.Name, Limit: r.Limit, Algorithm: r.Algorithm,
+		Permits: r.Rate.Permits, Period: r.Rate.Period, Burst: r.Burst,
+		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys, Numbers: numbers,
+		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
+		match: r.Match, recipe: recipe,
+	}
+	rule.policy = rule.policyItem()
+	identity := r.identity(f.IPv6Prefix)
+	if old := prev.Rule(r.Name); old != nil && old.Live.identity == identity {
+		rule.Live = old.Live
+	} else {
+		rule.Live = &Live{Table: limit.NewTable(numbers, r.MaxKeys, budget), identity: identity}
+	}
+	rule.Gen = rule.Live.Table.Generation()
+	if rule.Live.Table.Numbers() != numbers {
+		rule.Gen++
+	}
+	return rule, nil
+}
+
+// identity returns a text that two rules of one name share exactly if counters
+// of the one mean the same for the other.
+func (r *RuleSpec) identity(ipv6Prefix int) string {
+	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
+	text := r.Algorithm + " " + recipe.Identity()
+	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
+	if slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+		text += " missing " + r.Missing.String()
+		_, falls := r.Missing.Attribute()
+		byAddress = byAddress || falls
+	}
+	if byAddress {
+		text += fmt.Sprintf(" ipv6/%d", ipv6Prefix)
+	}
+	if r.Algorithm == "fixed_window" {
+		text += " " + r.Rate.Period.String()
+	}
+	return text
+}
+
+// readsQuery reports whether some match or key looks at the query.
+func (f *File) readsQuery(rules []*Rule) bool {
+	reads := f.Exempt.ReadsQuery() || f.Block.ReadsQuery()
+	for i := range f.Routes {
+		reads = reads || f.Routes[i].Match.ReadsQuery()
+	}
+	for _, r := range rules {
+		reads = reads || r.match.ReadsQuery() || r.recipe.ReadsQuery()
+	}
+	return reads
+}
+
+// Activate makes the numbers of s those of its Tables, from now on. Only the swap
+// that puts s in force calls it, after everything that can fail; it cannot. To
+// call it again changes nothing.
+func (s *Set) Activate(now limit.Instant) {
+	s.budget.SetMax(s.File.MaxMemory)
+	for _, r := range s.Rules {
+		r.Live.Table.Renew(r.Gen, now, r.Numbers, r.MaxKeys)
+	}
+}

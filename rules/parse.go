@@ -1,4 +1,297 @@
 package rules
 
-// Parse reads a file.
-func Parse(name string, data []byte) (*File, error) { return &File{}, nil }
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// parser reads the settings of a file.
+type parser struct {
+	*source
+	file *File
+	top  *section
+}
+
+// Parse reads a configuration file. name is what errors call it: the path as the
+// user gave it. It looks at nothing but data, never panics, and takes well under
+// a second and 64 MB whatever data holds.
+//
+// The error is an ErrorList of everything that is wrong, sorted; there is no
+// File then. Warnings are in the File.
+func Parse(name string, data []byte) (*File, error) {
+	s, text := readSource(name, data)
+	if len(s.errs) > 0 {
+		return nil, s.errors()
+	}
+	root := decode(s, text)
+	if root != nil {
+		file := Defaults()
+		p := &parser{source: s, file: &file}
+		p.read(root)
+		if len(s.errs) == 0 {
+			sum := sha256.Sum256(data)
+			file.Name, file.Hash = name, hex.EncodeToString(sum[:])
+			p.warnings()
+			s.warns.sort()
+			file.Warnings = s.warns
+			return &file, nil
+		}
+	}
+	return nil, s.errors()
+}
+
+// read reads the whole file into p.file. Upstreams come before the routes that
+// name them, and what rules inherit before the rules.
+func (p *parser) read(root *node) {
+	if root.shape != mapping {
+		p.wrongShape(root, "a file", "settings, like upstream: http://localhost:3000")
+		return
+	}
+	p.top = p.section(root, partFile, "the file", "")
+	p.top.check()
+	p.fingerprint(root)
+
+	if v := p.top.get("version"); v != nil {
+		if n, ok := p.whole(v, "version", 1, maxNumber); ok && n != 1 {
+			p.failAt(v, "write version: 1", "version %s: this is a later format than this version reads", quote(v.text))
+		}
+	}
+	p.public()
+	p.process()
+	p.where()
+	p.who()
+	if v := p.top.get("reject"); v != nil {
+		p.file.Reject = p.reject(v, p.file.Reject, "")
+	}
+	if v := p.top.get("rules"); v != nil {
+		p.rules(v)
+	} else if !p.top.has("rules") {
+		p.fail(1, 0, 1, "add rules:, or rules: [] for none", "no rules")
+	}
+}
+
+// fingerprint remembers what each setting says, to tell later what has changed.
+func (p *parser) fingerprint(root *node) {
+	p.file.settings = make(map[string]string, len(root.keys))
+	for i, key := range root.keys {
+		var b strings.Builder
+		root.items[i].canonical(&b)
+		sum := sha256.Sum256([]byte(b.String()))
+		p.file.settings[key.text] = string(sum[:])
+	}
+}
+
+// public reads what the public side is.
+func (p *parser) public() {
+	if v := p.top.get("listen"); v != nil {
+		p.listen(v)
+	}
+	if v := p.top.get("timeouts"); v != nil {
+		p.timeouts(v)
+	}
+	if v := p.top.get("limits"); v != nil {
+		p.limits(v)
+	}
+	if v := p.top.get("ratelimit_headers"); v != nil {
+		p.oneOf(v, "ratelimit_headers", rateLimitHeaders, &p.file.RateLimitHeaders)
+	}
+}
+
+func (p *parser) listen(n *node) {
+	p.file.Listen = nil
+	if n.shape == sequence && len(n.items) == 0 {
+		p.failAt(n, "leave it out for :8080", "listen is empty")
+	}
+	first := map[string]Pos{}
+	for _, item := range p.oneOrMore(n, "listen") {
+		text, ok := p.text(item, "listen")
+		if !ok {
+			continue
+		}
+		addr, err := parseAddress(text)
+		if err != nil {
+			p.failText(item, "listen", err)
+			continue
+		}
+		if pos, twice := first[addr]; twice {
+			p.failAt(item, "remove one", "listen %s is there twice; the first is at %s", quote(text), pos)
+			continue
+		}
+		first[addr] = p.posOf(item)
+		p.file.Listen = append(p.file.Listen, Listen{Addr: addr, Pos: p.posOf(item)})
+	}
+}
+
+func (p *parser) timeouts(n *node) {
+	c := p.section(n, partTimeouts, "timeouts", " in timeouts")
+	c.check()
+	t := &p.file.Timeouts
+	if v := c.get("read_header"); v != nil {
+		p.duration(v, "read_header", &t.ReadHeader)
+	}
+	if v := c.get("read"); v != nil {
+		p.duration(v, "read", &t.Read)
+	}
+	if v := c.get("write"); v != nil {
+		p.duration(v, "write", &t.Write)
+	}
+	if v := c.get("idle"); v != nil {
+		p.duration(v, "idle", &t.Idle)
+	}
+	if v := c.get("tunnel"); v != nil {
+		p.duration(v, "tunnel", &t.Tunnel)
+	}
+}
+
+func (p *parser) limits(n *node) {
+	c := p.section(n, partLimits, "limits", " in limits")
+	c.check()
+	l := &p.file.Limits
+	if v := c.get("header_bytes"); v != nil {
+		p.size(v, "header_bytes", &l.HeaderBytes, 1<<10, 16<<20)
+	}
+	if v := c.get("headers"); v != nil {
+		if count, ok := p.whole(v, "headers", 1, 10_000); ok {
+			l.Headers = int(count)
+		}
+	}
+	if v := c.get("url"); v != nil {
+		p.size(v, "url", &l.URL, 64, 1<<20)
+	}
+}
+
+// process reads what concerns the process as a whole.
+func (p *parser) process() {
+	if v := p.top.get("shutdown_timeout"); v != nil {
+		p.duration(v, "shutdown_timeout", &p.file.ShutdownTimeout)
+	}
+	if v := p.top.get("shutdown_delay"); v != nil {
+		p.duration(v, "shutdown_delay", &p.file.ShutdownDelay)
+	}
+	if v := p.top.get("max_keys"); v != nil {
+		if n, ok := p.whole(v, "max_keys", 1000, maxNumber); ok {
+			p.file.MaxKeys = n
+		}
+	}
+	if v := p.top.get("max_memory"); v != nil {
+		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
+	}
+	if v := p.top.get("admin"); v != nil {
+		p.admin(v)
+	}
+	if v := p.top.get("log"); v != nil {
+		p.log(v)
+	}
+}
+
+func (p *parser) admin(n *node) {
+	at := n
+	if n.shape == mapping {
+		c := p.section(n, partAdmin, "admin", " in admin")
+		c.check()
+		if at = c.get("listen"); at == nil {
+			if !c.has("listen") {
+				p.failAt(n, "", "no listen in admin")
+			}
+			return
+		}
+	}
+	text, ok := p.text(at, "admin")
+	if !ok {
+		return
+	}
+	if text == "off" {
+		p.file.Admin = Admin{Off: true, Pos: p.posOf(at)}
+		return
+	}
+	addr, err := parseAddress(text)
+	switch {
+	case err != nil && at.word == wordBool:
+		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
+	case err != nil:
+		p.failText(at, "admin", err)
+	case !loopback(addr):
+		p.failAt(at, "use 127.0.0.1:9900", "admin %s: other machines reach it; that needs a token, which %s", quote(text), notYet)
+	default:
+		p.file.Admin = Admin{Addr: addr, Pos: p.posOf(at)}
+		for _, l := range p.file.Listen {
+			if l.Addr == addr {
+				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
+			}
+		}
+	}
+}
+
+func (p *parser) log(n *node) {
+	c := p.section(n, partLog, "log", " in log")
+	c.check()
+	l := &p.file.Log
+	if v := c.get("level"); v != nil {
+		p.oneOf(v, "level", logLevels, &l.Level)
+	}
+	if v := c.get("format"); v != nil {
+		p.oneOf(v, "format", logFormats, &l.Format)
+	}
+	if v := c.get("access"); v != nil {
+		p.oneOf(v, "access", logAccess, &l.Access)
+	}
+}
+
+// where reads where requests go.
+func (p *parser) where() {
+	short, named := p.top.get("upstream"), p.top.get("upstreams")
+	switch {
+	case p.top.has("upstream") && p.top.has("upstreams"):
+		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
+	case p.top.has("upstream") && p.top.has("routes"):
+		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
+	case !p.top.has("upstream") && !p.top.has("upstreams"):
+		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
+	}
+	if short != nil {
+		p.upstream(short)
+	}
+	if named != nil {
+		p.upstreams(named)
+	}
+	if v := p.top.get("routes"); v != nil {
+		p.routes(v)
+		return
+	}
+	switch {
+	case p.top.has("routes"):
+	case len(p.file.Upstreams) == 1:
+		only := p.file.Upstreams[0]
+		p.file.Routes = []RouteSpec{{Name: "/**", Upstream: only.Name, Pos: only.Pos}}
+	case len(p.file.Upstreams) > 1:
+		p.failAt(p.top.keys["upstreams"], "add routes: that name them", "no routes, but %d upstreams", len(p.file.Upstreams))
+	}
+}
+
+// who reads which clients are special.
+func (p *parser) who() {
+	if v := p.top.get("ipv6_prefix"); v != nil {
+		if n, ok := p.whole(v, "ipv6_prefix", 32, 128); ok {
+			p.file.IPv6Prefix = int(n)
+		}
+	}
+	if v := p.top.get("trusted_proxies"); v != nil {
+		if v.shape == sequence {
+			if len(v.items) > 0 {
+				p.file.TrustedProxies = p.prefixes(v, "trusted_proxies")
+			}
+		} else {
+			p.wrongShape(v, "trusted_proxies", "a list, like [10.0.0.0/8]")
+		}
+	}
+	if v := p.top.get("exempt"); v != nil {
+		p.file.Exempt = p.match(v, "exempt")
+	}
+	if v := p.top.get("block"); v != nil {
+		p.file.Block = p.match(v, "block")
+		if p.file.Block != nil && p.file.Block.Everything() {
+			p.failAt(v, "", "block matches every request")
+		}
+	}
+}

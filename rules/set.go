@@ -20,6 +20,7 @@ type Set struct {
 	// Hash is the hash of the file's bytes, in hexadecimal.
 	Hash string
 
+	byName     map[string]*Rule
 	secret     *limit.Secret
 	budget     *limit.Budget
 	readsQuery bool
@@ -124,6 +125,14 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 		}
 	}
 	return hits
+}
+
+// Rule returns the rule of that name, or nil; a nil Set has none.
+func (s *Set) Rule(name string) *Rule {
+	if s == nil {
+		return nil
+	}
+	return s.byName[name]
 }
 
 // ReadsQuery reports whether some rule or match looks at the query, so that a

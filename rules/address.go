@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+
+// parseAddress reads an address to listen on: ":8080", "127.0.0.1:8080",
+// "[::1]:8080" or "localhost:8080". It returns it in one spelling.
+func parseAddress(text string) (string, *TextError) {
+	for _, scheme := range []string{"unix:", "systemd:"} {
+		if strings.HasPrefix(text, scheme) {
+			return "", whole(text, "listening on "+scheme+" "+notYet, "")
+		}
+	}
+	host, port, err := net.SplitHostPort(text)
+	switch {
+	case err != nil && digitsOnly.MatchString(text):
+		return "", whole(text, "a port alone", `write ":`+text+`"`)
+	case err != nil && strings.Contains(text, "://"):
+		return "", whole(text, "a URL; an address is host:port", "")
+	case err != nil && strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "["):
+		return "", whole(text, "an IPv6 address stands in []", `write "[`+text+`]:8080"`)
+	case err != nil:
+		return "", whole(text, "not host:port", "write it like :8080, 127.0.0.1:8080 or \"[::]:8080\"")
+	}
+	if n, err := parseWhole(port); err != nil || n > 65535 {
+		return "", whole(text, "port "+quote(port)+"; a port is 0 to 65535", "")
+	}
+	if host == "" || hostName.MatchString(host) && !strings.HasPrefix(text, "[") {
+		return net.JoinHostPort(strings.ToLower(host), port), nil
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return "", whole(text, quote(host)+" is neither a name nor an IP address", "")
+	}
+	return net.JoinHostPort(a.Unmap().String(), port), nil
+}
+
+// hostOf returns the host of an address that parseAddress made.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	return host
+}
+
+// loopback reports whether only this machine reaches the address.
+func loopback(addr string) bool {
+	host := hostOf(addr)
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// parseServer reads the URL of an upstream's server.
+func parseServer(text string) (*url.URL, *TextError) {
+	scheme, _, ok := strings.Cut(text, "://")
+	switch {
+	case strings.HasPrefix(text, "unix:"):
+		return nil, whole(text, "a unix socket "+notYet, "")
+	case !ok:
+		return nil, whole(text, "not a URL", "write it like http://"+suggestHost(text))
+	case scheme != "http" && scheme != "https" && scheme != "h2c":
+		return nil, whole(text, "scheme "+quote(scheme)+"; use http, https or h2c", didYouMean(scheme, []string{"https"}))
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, whole(text, "not a URL: "+urlFault(err), "")
+	case u.User != nil:
+		return nil, whole(text, "an upstream's URL takes no user and password", "")
+	case u.RawQuery != "" || u.ForceQuery:
+		return nil, whole(text, "an upstream's URL takes no query", "cut it at the ?")
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		return nil, whole(text, "an upstream's URL takes no fragment", "cut it at the #")
+	case u.Hostname() == "":
+		return nil, whole(text, "a URL without a host", "write it like http://localhost:3000")
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err != nil && !hostName.MatchString(u.Hostname()) {
+		return nil, whole(text, quote(u.Hostname())+" is neither a name nor an IP address", "")
+	}
+	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) || strings.HasSuffix(u.Host, ":") {
+		return nil, whole(text, "port "+quote(u.Port())+"; a port is 1 to 65535", "")
+	}
+	if path, err := ReadPath(u.EscapedPath()); u.Path != "" && (err != nil || path.Dots || strings.Contains(u.Path, "//")) {
+		return nil, whole(text, "a base path with . or .. or // in it", "")
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
+
+// suggestHost makes of what is no URL what may follow "http://".
+func suggestHost(text string) string {
+	switch {
+	case digitsOnly.MatchString(text):
+		return "localhost:" + text
+	case strings.HasPrefix(text, ":"):
+		return "localhost" + text
+	case regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?(/.*)?$`).MatchString(text):
+		return text
+	}
+	return "localhost:3000"
+}
+
+// urlFault returns the reason of an error of url.Parse without the URL, which may
+// hold a password.
+func urlFault(err error) string {
+	if e, ok := err.(*url.Error); ok {
+		return e.Err.Error()
+	}
+	return "unreadable"
+}

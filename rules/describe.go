@@ -1,0 +1,99 @@
+package rules
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Describe says in plain numbers what the rule lets through, like
+// "100 at once, then 1 every 600ms; at most 200 in any minute" or, for a window,
+// "100 in each minute by the clock (UTC); up to 200 across an edge".
+func (r *Rule) Describe() string {
+	if r.Algorithm == "fixed_window" {
+		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", r.Permits, periodText(r.Period), 2*r.Permits)
+	}
+	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", r.Burst, pace(r.Permits, r.Period), r.Burst+r.Permits, periodText(r.Period))
+}
+
+// pace says how fast a bucket refills.
+func pace(permits int64, period time.Duration) string {
+	divisor := new(big.Int).GCD(nil, nil, big.NewInt(permits), big.NewInt(int64(period))).Int64()
+	n, w := permits/divisor, period/time.Duration(divisor)
+	switch gap := time.Duration(float64(w) / float64(n)); {
+	case n == 1:
+		return "1 every " + durationText(w)
+	case gap < time.Microsecond:
+		return fmt.Sprintf("%d a %s", permits, strings.TrimPrefix(periodText(period), "1 "))
+	default:
+		return "about 1 every " + durationText(roundTo3(gap))
+	}
+}
+
+// roundTo3 rounds d to three digits.
+func roundTo3(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+// durationText writes d as one would: "1m", not "1m0s".
+func durationText(d time.Duration) string {
+	if d > 0 && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// periodText writes a period in the largest unit that divides it: "minute",
+// "15 minutes".
+func periodText(d time.Duration) string {
+	for _, u := range []struct {
+		name string
+		size time.Duration
+	}{{"day", day}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		if n := d / u.size; d%u.size == 0 {
+			if n == 1 {
+				return u.name
+			}
+			return fmt.Sprintf("%d %ss", n, u.name)
+		}
+	}
+	return d.String()
+}
+
+// PolicyItem returns the parameters of the rule's item in the RateLimit-Policy
+// field (draft-ietf-httpapi-ratelimit-headers-11): q units in w whole seconds.
+// For a bucket those are its size and the time it takes to fill, rounded up; for
+// a window its limit and its period.
+func (r *Rule) PolicyItem() (q, w int64) {
+	if r.Algorithm == "fixed_window" {
+		return r.Permits, int64(r.Period / time.Second)
+	}
+	// ceil(burst * period / (permits * 1s)): the products do not fit 64 bits.
+	all := new(big.Int).Mul(big.NewInt(r.Burst), big.NewInt(int64(r.Period)))
+	each := new(big.Int).Mul(big.NewInt(r.Permits), big.NewInt(int64(time.Second)))
+	all.Add(all, each).Sub(all, big.NewInt(1))
+	return r.Burst, all.Quo(all, each).Int64()
+}
+
+// Policy returns the rule's item of the RateLimit-Policy field:
+// "per-ip";q=100;w=60, the name in quotes as there.
+func (r *Rule) Policy() string { return r.policy }
+
+// policyItem writes what Policy returns. A rule's name needs no escapes.
+func (r *Rule) policyItem() string {
+	q, w := r.PolicyItem()
+	return fmt.Sprintf(`"%s";q=%d;w=%d`, r.Name, q, w)
+}

@@ -1,0 +1,168 @@
+package rules
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// match reads a match: a pattern, a map (all of) or a list (any of). It returns
+// nil when there is an error in it. what is the setting's name.
+func (s *source) match(n *node, what string) *Match {
+	before := len(s.errs)
+	m := &Match{}
+	items := s.oneOrMore(n, what)
+	for _, item := range items {
+		switch item.shape {
+		case scalar:
+			if text, ok := s.text(item, what); ok {
+				p, err := ParsePattern(text)
+				if err != nil {
+					s.failText(item, what, err)
+				}
+				m.Any = append(m.Any, Clause{Pattern: p})
+			}
+		case mapping:
+			m.Any = append(m.Any, s.clause(item, what))
+		case sequence:
+			s.failAt(item, "take its items out of the inner list", "%s: a list inside a list", what)
+		}
+	}
+	if len(s.errs) > before || n.shape == broken || len(items) == 0 {
+		return nil
+	}
+	if why := m.Never(); why != "" {
+		s.failAt(n, "", "%s can match nothing: %s", what, why)
+		return nil
+	}
+	return m
+}
+
+// clause reads a match that is a map.
+func (s *source) clause(n *node, what string) Clause {
+	var c Clause
+	if len(n.keys) == 0 {
+		s.failAt(n, "leave it out to take every request", "%s: an empty map", what)
+	}
+	for i, key := range n.keys {
+		value := n.items[i]
+		if value.isNull() {
+			s.failAt(key, "give it a value, or remove the line", "%s in %s has no value", quote(key.text), what)
+			continue
+		}
+		switch key.text {
+		case "path":
+			c.Paths = readAll(s, value, "path", ParsePathPattern)
+		case "method":
+			c.Methods = readAll(s, value, "method", ParseMethod)
+		case "host":
+			c.Hosts = readAll(s, value, "host", ParseHostGlob)
+		case "ip":
+			c.IP = s.prefixes(value, "ip")
+		default:
+			if is, ok := s.valueIs(key, value, what); ok {
+				c.Values = append(c.Values, is)
+			}
+		}
+	}
+	return c
+}
+
+// valueIs reads a setting of a match map that is an attribute.
+func (s *source) valueIs(key, value *node, what string) (Is, bool) {
+	name := key.text
+	family, _, dotted := strings.Cut(name, ".")
+	switch {
+	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"query", "cookie", "body", "basic", "jwt"}, family):
+		s.failAt(key, "", "%s in %s %s", quote(name), what, notYet)
+		return Is{}, false
+	case !dotted || family != "header":
+		hint := partMatch.suggest(name)
+		if rest, ok := strings.CutPrefix(name, "header:"); ok {
+			hint = "write header." + rest
+		}
+		s.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip or header.<Name>", quote(name), what)
+		return Is{}, false
+	}
+	attribute, err := ParseAttribute(name)
+	if err != nil {
+		line, col, width := s.within(key, err.Off, err.Len)
+		s.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
+		return Is{}, false
+	}
+	return Is{Attribute: attribute, Globs: readAll(s, value, name, ParseGlob)}, true
+}
+
+// readAll reads a text, or each of a list of them, with parse.
+func readAll[T any](s *source, n *node, what string, parse func(string) (T, *TextError)) []T {
+	if n.shape == mapping && what == "path" {
+		s.failAt(n, "write a pattern", "a map for path %s", notYet)
+		return nil
+	}
+	var all []T
+	items := s.oneOrMore(n, what)
+	if n.shape == sequence && len(n.items) == 0 {
+		s.failAt(n, "", "%s: an empty list matches nothing", what)
+	}
+	for _, item := range items {
+		text, ok := s.text(item, what)
+		if !ok {
+			continue
+		}
+		v, err := parse(text)
+		if err != nil {
+			s.failText(item, what, err)
+			continue
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// prefixes reads addresses, CIDRs and `private`.
+func (s *source) prefixes(n *node, what string) Prefixes {
+	var all []netip.Prefix
+	for _, some := range readAll(s, n, what, ParsePrefix) {
+		all = append(all, some...)
+	}
+	return NewPrefixes(all)
+}
+
+// matchText writes a match as it is in the file, on one line and shortened.
+func matchText(n *node) string {
+	var b strings.Builder
+	writeFlow(&b, n, true)
+	if text := []rune(b.String()); len(text) > 80 {
+		return string(text[:79]) + "…"
+	}
+	return b.String()
+}
+
+func writeFlow(b *strings.Builder, n *node, top bool) {
+	if b.Len() > 400 {
+		return
+	}
+	switch n.shape {
+	case scalar:
+		b.WriteString(strings.ToValidUTF8(n.text, ""))
+	case sequence, mapping:
+		begin, end := "[", "]"
+		if n.shape == mapping {
+			begin, end = "{", "}"
+		}
+		if n.shape == sequence && top {
+			begin, end = "", ""
+		}
+		b.WriteString(begin)
+		for i, item := range n.items {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			if n.shape == mapping {
+				b.WriteString(n.keys[i].text + ": ")
+			}
+			writeFlow(b, item, false)
+		}
+		b.WriteString(end)
+	}
+}

@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"cmp"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// owned are the headers that the gateway sets itself.
+var owned = []string{
+	"Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Grpc-Message", "Grpc-Status",
+	"Keep-Alive", "Proxy-Connection", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Te", "Trailer", "Transfer-Encoding",
+	"Upgrade", "Via", "X-Request-Id",
+}
+
+// reject reads the answer to a refused request. What is not there is as in base;
+// but a detail replaces a body that base has.
+func (p *parser) reject(n *node, base Reject, where string) Reject {
+	c := p.section(n, partReject, "reject", " in reject"+strings.Replace(where, " in ", " of ", 1))
+	c.check()
+	r := base
+	if v := c.get("status"); v != nil {
+		if status, ok := p.whole(v, "status", 400, 599); ok {
+			r.Status = int(status)
+		}
+	}
+	if v := c.get("detail"); v != nil {
+		if text, ok := p.text(v, "detail"); ok {
+			r.Detail = text
+			if !c.has("body") {
+				r.Body, r.ContentType = "", ""
+			}
+		}
+	}
+	if v := c.get("body"); v != nil {
+		if text, ok := p.text(v, "body"); ok {
+			r.Body, r.ContentType = text, cmp.Or(base.ContentType, "text/plain; charset=utf-8")
+		}
+	}
+	if v := c.get("content_type"); v != nil {
+		if text, ok := p.text(v, "content_type"); ok {
+			p.contentType(v, text, &r)
+		}
+	}
+	if v := c.get("headers"); v != nil {
+		r.Headers = p.headers(v)
+	}
+	if v := c.get("jitter"); v != nil {
+		p.jitter(v, &r)
+	}
+	return r
+}
+
+func (p *parser) contentType(v *node, text string, r *Reject) {
+	kind, _, err := mime.ParseMediaType(text)
+	switch {
+	case err != nil || !strings.Contains(kind, "/"):
+		p.failAt(v, "write it like text/html; charset=utf-8", "content_type %s: not a media type", quote(text))
+	case r.Body == "":
+		p.failAt(v, "add body:", "content_type without a body; the generated one is application/problem+json")
+	default:
+		r.ContentType = text
+	}
+}
+
+// headers reads header fields, sorted by name.
+func (p *parser) headers(n *node) []Header {
+	if n.shape != mapping {
+		p.wrongShape(n, "headers", "a map of names and values")
+		return nil
+	}
+	var all []Header
+	for i, key := range n.keys {
+		name := http.CanonicalHeaderKey(key.text)
+		switch {
+		case !isToken(key.text):
+			p.failAt(key, "", "header %s: not a header's name", quote(key.text))
+			continue
+		case slices.Contains(owned, name):
+			p.failAt(key, "", "header %s is set by the gateway", quote(key.text))
+			continue
+		case slices.ContainsFunc(all, func(h Header) bool { return h.Name == name }):
+			p.failAt(key, "header names are the same in upper and lower case", "header %s is given twice", quote(key.text))
+			continue
+		case n.items[i].isNull():
+			p.failAt(key, `write "" for an empty value`, "header %s has no value", quote(key.text))
+			continue
+		}
+		if text, ok := p.text(n.items[i], "header "+quote(key.text)); ok {
+			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				p.failAt(n.items[i], "", "header %s: a line break or control character in its value", quote(key.text))
+				continue
+			}
+			all = append(all, Header{Name: name, Value: text})
+		}
+	}
+	slices.SortFunc(all, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// isToken reports whether text can be the name of a header (RFC 9110, 5.6.2).
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+func (p *parser) jitter(v *node, r *Reject) {
+	text, ok := p.text(v, "jitter")
+	if !ok {
+		return
+	}
+	number, percent := strings.CutSuffix(text, "%")
+	n, err := parseWhole(number)
+	if !percent || err != nil || n > 100 {
+		p.failAt(v, "", "jitter %s: must be 0%% to 100%%", quote(text))
+		return
+	}
+	r.Jitter = int(n)
+}

@@ -1,0 +1,213 @@
+package rules
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+
+	"gateway/limit"
+)
+
+var (
+	ruleName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	upstreamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+)
+
+// rules reads the list of rules.
+func (p *parser) rules(n *node) {
+	first := map[string]Pos{}
+	for i, item := range p.list(n, "rules") {
+		r := p.readRule(item, i)
+		p.rule = ""
+		if r.Name == "" {
+			continue
+		}
+		if pos, twice := first[r.Name]; twice {
+			p.rule = r.Name
+			at := item.named("name")
+			p.failAt(at, "counters belong to a name; give each rule its own", "rule name %s is used twice; the first is at %s", quote(r.Name), pos)
+			p.rule = ""
+			continue
+		}
+		first[r.Name] = p.posOf(item.named("name"))
+		p.file.Rules = append(p.file.Rules, r)
+	}
+}
+
+// named returns the value of a setting of a map, or the map itself.
+func (n *node) named(name string) *node {
+	for i, key := range n.keys {
+		if key.text == name {
+			return n.items[i]
+		}
+	}
+	return n
+}
+
+// readRule reads the rule number i, counted from 0.
+func (p *parser) readRule(n *node, i int) RuleSpec {
+	r := RuleSpec{
+		MatchText: "/**", Algorithm: "token_bucket", MaxKeys: p.file.MaxKeys, Reject: p.file.Reject, Pos: p.posOf(n),
+	}
+	name := n.named("name")
+	where := " in rule " + strconv.Itoa(i+1)
+	if name != n && name.shape == scalar && ruleName.MatchString(name.text) {
+		r.Name, where = name.text, " in rule "+quote(name.text)
+		p.rule = r.Name
+	}
+	c := p.section(n, partRule, "a rule", where)
+	c.check()
+	if n.shape != mapping {
+		return r
+	}
+	p.ruleName(c, r.Name, where)
+	if v := c.get("match"); v != nil {
+		r.Match, r.MatchText = p.match(v, "match"), matchText(v)
+		if v.shape == sequence && len(v.items) == 0 {
+			p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
+		}
+	}
+	if v := c.get("algorithm"); v != nil {
+		p.oneOf(v, "algorithm", algorithms, &r.Algorithm)
+	}
+	if v := c.get("dry_run"); v != nil {
+		r.DryRun = p.boolean(v, "dry_run")
+	}
+	if v := c.get("max_keys"); v != nil {
+		if keys, ok := p.whole(v, "max_keys", 1000, maxNumber); ok {
+			r.MaxKeys = keys
+		}
+	}
+	if v := c.get("reject"); v != nil {
+		r.Reject = p.reject(v, r.Reject, where)
+	}
+	p.key(c, &r)
+	p.numbers(c, &r, where)
+	return r
+}
+
+// ruleName reports a name that is missing or bad.
+func (p *parser) ruleName(c *section, name, where string) {
+	const want = "a name is 1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit"
+	v := c.get("name")
+	switch {
+	case !c.has("name"):
+		p.failAt(c.node, "add name: …", "no name%s", where)
+	case v == nil || name != "":
+	default:
+		if text, ok := p.text(v, "name"); ok {
+			p.failAt(v, want, "name %s: not a name", quote(text))
+		}
+	}
+}
+
+// key reads key and missing.
+func (p *parser) key(c *section, r *RuleSpec) {
+	ip, _ := ParseAttribute("ip")
+	r.Key, r.KeyPos = []Attribute{ip}, r.Pos
+	at := c.node
+	if v := c.get("key"); v != nil {
+		at = v
+		r.KeyPos = p.posOf(v)
+		if parts := p.keyParts(v); len(parts) > 0 {
+			r.Key = parts
+		}
+	}
+	if v := c.get("missing"); v != nil {
+		if text, ok := p.text(v, "missing"); ok {
+			missing, err := ParseMissing(text)
+			if err != nil {
+				p.failText(v, "missing", err)
+			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
+				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
+			} else {
+				r.Missing = missing
+			}
+		}
+	}
+	p.pathNames(r, at)
+}
+
+func (p *parser) keyParts(v *node) []Attribute {
+	var parts []Attribute
+	if v.shape == sequence && len(v.items) == 0 {
+		p.failAt(v, "write global for one counter of all requests", "key: an empty list")
+	}
+	for _, item := range p.oneOrMore(v, "key") {
+		text, ok := p.text(item, "key")
+		if !ok {
+			continue
+		}
+		a, err := ParseAttribute(text)
+		switch {
+		case err != nil:
+			p.failText(item, "key", err)
+		case slices.Contains(parts, a):
+			p.failAt(item, "remove it", "key %s is named twice", quote(text))
+		default:
+			parts = append(parts, a)
+		}
+	}
+	return parts
+}
+
+// pathNames reports a path.<name> of the key that some pattern of the match does
+// not have.
+func (p *parser) pathNames(r *RuleSpec, at *node) {
+	for _, name := range NewRecipe(r.Key, r.Missing, p.file.IPv6Prefix).PathNames() {
+		switch without, ok := r.Match.Captures(name); {
+		case ok:
+		case without == "":
+			p.failAt(at, "write a match with /:"+name+" in it", "path.%s: the rule has no match with :%s in it", name, name)
+		default:
+			p.failAt(at, "put :"+name+" into each pattern", "path.%s: pattern %s has no :%s", name, quote(without), name)
+		}
+	}
+}
+
+// numbers reads limit and burst and makes sure that a Bucket can be made of them.
+func (p *parser) numbers(c *section, r *RuleSpec, where string) {
+	limitNode, burstNode := c.get("limit"), c.get("burst")
+	if !c.has("limit") && !c.has("concurrency") {
+		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
+	}
+	if burstNode != nil {
+		if r.Algorithm == "fixed_window" {
+			p.failAt(c.keys["burst"], "remove it", "burst with fixed_window, which lets its whole limit through at once")
+		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
+			r.Burst, r.BurstGiven = burst, true
+		}
+	}
+	if limitNode == nil {
+		return
+	}
+	text, ok := p.text(limitNode, "limit")
+	if !ok {
+		return
+	}
+	rate, err := parseRate(text)
+	if err != nil {
+		p.failText(limitNode, "limit", err)
+		return
+	}
+	r.Limit, r.Rate, r.LimitPos = text, rate, p.posOf(limitNode)
+	if r.Algorithm == "token_bucket" && !r.BurstGiven {
+		r.Burst = rate.Permits
+	}
+	if _, err := r.numbers(); err != nil {
+		if burstNode == nil {
+			burstNode = limitNode
+		}
+		p.failAt(burstNode, "", "limit %s with burst %d: the bucket would take over 100 years to fill", quote(text), r.Burst)
+	}
+}
+
+// numbers returns what a Table needs to know.
+func (r *RuleSpec) numbers() (limit.Numbers, error) {
+	if r.Algorithm == "fixed_window" {
+		b, err := limit.NewFixedWindow(r.Rate.Permits, r.Rate.Period)
+		return limit.Numbers{Bucket: b}, err
+	}
+	b, err := limit.NewTokenBucket(r.Rate.Permits, r.Rate.Period, r.Burst)
+	return limit.Numbers{Bucket: b, Carry: r.Burst}, err
+}

@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// upstream reads the shorthand: one URL, or a list of them.
+func (p *parser) upstream(n *node) {
+	u := defaultUpstream()
+	u.Name, u.Pos = "default", p.posOf(n)
+	if n.shape == mapping {
+		p.failAt(n, "write it under upstreams: with a name", "upstream must be a URL or a list of them, not a map")
+		return
+	}
+	u.Servers = p.servers(n, "upstream")
+	p.file.Upstreams = append(p.file.Upstreams, u)
+}
+
+// upstreams reads the pools by name.
+func (p *parser) upstreams(n *node) {
+	if n.shape != mapping {
+		p.wrongShape(n, "upstreams", "a map of names")
+		return
+	}
+	if len(n.keys) == 0 {
+		p.failAt(n, "", "upstreams is empty")
+	}
+	for i, key := range n.keys {
+		u := defaultUpstream()
+		u.Name, u.Pos = key.text, p.posOf(key)
+		if !upstreamName.MatchString(key.text) {
+			p.failAt(key, "a name is 1 to 63 letters, digits, -, _ and .", "upstream name %s: not a name", quote(key.text))
+		}
+		value, what := n.items[i], "upstream "+quote(key.text)
+		switch {
+		case value.isNull():
+			p.failAt(key, "write its URL after it", "%s has no value", what)
+		case value.shape == mapping:
+			p.pool(value, what, &u)
+		case value.shape != broken:
+			u.Servers = p.servers(value, what)
+		}
+		p.file.Upstreams = append(p.file.Upstreams, u)
+	}
+}
+
+// pool reads a pool written as a map.
+func (p *parser) pool(n *node, what string, u *Upstream) {
+	c := p.section(n, partUpstream, what, " in "+what)
+	c.check()
+	if v := c.get("servers"); v != nil {
+		u.Servers = p.servers(v, "servers")
+	} else if !c.has("servers") {
+		p.failAt(n, "add servers: [http://…]", "no servers in %s", what)
+	}
+	if v := c.get("balance"); v != nil {
+		balance := "least_conn"
+		if v.shape == mapping {
+			p.failAt(v, "use least_conn", "balance by hash %s", notYet)
+		} else {
+			p.oneOf(v, "balance", balances, &balance)
+		}
+	}
+	if v := c.get("timeout"); v != nil {
+		p.duration(v, "timeout", &u.Timeout)
+	}
+	if v := c.get("connect_timeout"); v != nil {
+		p.duration(v, "connect_timeout", &u.ConnectTimeout)
+	}
+	if v := c.get("idle_timeout"); v != nil {
+		p.duration(v, "idle_timeout", &u.IdleTimeout)
+	}
+	if v := c.get("host"); v != nil {
+		p.oneOf(v, "host", hosts, &u.Host)
+	}
+}
+
+// servers reads a URL or a list of them.
+func (p *parser) servers(n *node, what string) []Server {
+	var servers []Server
+	if n.shape == sequence && len(n.items) == 0 {
+		p.failAt(n, "", "%s: a list without a server", what)
+	}
+	for _, item := range p.oneOrMore(n, what) {
+		if item.shape == mapping {
+			c := p.section(item, partServer, "a server", " in a server")
+			c.check()
+			if !c.has("url") {
+				p.failAt(item, "add url: http://…", "no url in a server")
+			}
+			if item = c.get("url"); item == nil {
+				continue
+			}
+		}
+		text, ok := p.text(item, what)
+		if !ok {
+			continue
+		}
+		u, err := parseServer(text)
+		if err != nil {
+			p.failServer(item, what, text, err)
+			continue
+		}
+		same := func(s Server) bool { return s.URL.String() == u.String() }
+		if slices.ContainsFunc(servers, same) {
+			p.failAt(item, "remove one", "server %s is named twice", quote(text))
+			continue
+		}
+		servers = append(servers, Server{URL: u})
+	}
+	return servers
+}
+
+// routes reads the list of routes.
+func (p *parser) routes(n *node) {
+	items := p.list(n, "routes")
+	if n.shape == sequence && len(n.items) == 0 {
+		p.failAt(n, "remove it, or add - upstream: …", "routes is empty: no request would go anywhere")
+	}
+	for i, item := range items {
+		where := " in route " + strconv.Itoa(i+1)
+		r := RouteSpec{Name: "/**", Pos: p.posOf(item)}
+		c := p.section(item, partRoute, "a route", where)
+		c.check()
+		if item.shape != mapping {
+			continue
+		}
+		if v := c.get("match"); v != nil {
+			r.Match, r.Name = p.match(v, "match"), matchText(v)
+			if v.shape == sequence && len(v.items) == 0 {
+				p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
+			}
+		}
+		if v := c.get("strip_prefix"); v != nil {
+			p.stripPrefix(v, &r)
+		}
+		p.routeUpstream(c, &r, where)
+		p.file.Routes = append(p.file.Routes, r)
+	}
+}
+
+// routeUpstream reads the name of a route's pool. Where there is only one pool
+// it need not be named.
+func (p *parser) routeUpstream(c *section, r *RouteSpec, where string) {
+	var names []string
+	for _, u := range p.file.Upstreams {
+		names = append(names, u.Name)
+	}
+	if !c.has("upstream") {
+		if len(names) == 1 {
+			r.Upstream = names[0]
+		} else if len(names) > 1 {
+			p.failAt(c.node, "add upstream: "+list(names[:min(3, len(names))]), "no upstream%s", where)
+		}
+		return
+	}
+	v := c.get("upstream")
+	if v == nil {
+		return
+	}
+	text, ok := p.text(v, "upstream")
+	if !ok {
+		return
+	}
+	r.Upstream = text
+	if !slices.Contains(names, text) {
+		hint := didYouMean(text, names)
+		if _, err := parseServer(text); err == nil {
+			hint = "give the URL a name under upstreams: and write the name here"
+		}
+		p.failAt(v, hint, "unknown upstream %s%s", quote(text), where)
+	}
+}
+
+// stripPrefix reads a path without wildcards.
+func (p *parser) stripPrefix(v *node, r *RouteSpec) {
+	text, ok := p.text(v, "strip_prefix")
+	if !ok {
+		return
+	}
+	normal, err := NormalPath(text)
+	switch {
+	case text == "" || text[0] != '/':
+		p.failAt(v, "write /"+text, "strip_prefix %s: must begin with /", quote(text))
+	case err != nil:
+		p.failAt(v, "", "strip_prefix %s: %v", quote(text), err)
+	case normal == "/":
+		p.failAt(v, "remove it", "strip_prefix %s cuts nothing", quote(text))
+	case hasWildcard(text):
+		p.failAt(v, "write a plain path, like /api", "strip_prefix %s: a prefix takes no *, : or ?", quote(text))
+	default:
+		r.StripPrefix = normal
+	}
+}
+
+func hasWildcard(path string) bool {
+	for i, c := range path {
+		if c == '*' || c == '?' || c == '#' || c == ':' && path[i-1] == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// failServer reports a bad URL. What may hold a password is not repeated.
+func (p *parser) failServer(n *node, what, text string, err *TextError) {
+	if !strings.Contains(text, "@") {
+		p.failText(n, what, err)
+		return
+	}
+	p.fail(n.line, n.col, 1, err.Hint, "%s: %s", what, err.Msg).source = ""
+}

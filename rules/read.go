@@ -1,0 +1,235 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// section is a map of the file whose settings are being read.
+type section struct {
+	*source
+	node   *node
+	part   part
+	where  string // " in rule \"per-ip\"", for messages; "" at the top
+	values map[string]*node
+	keys   map[string]*node
+}
+
+// section reads n, which should be a map of the settings of part p, and reports
+// those it does not know. what says what n is.
+func (s *source) section(n *node, p part, what, where string) *section {
+	c := &section{source: s, node: n, part: p, where: where, values: map[string]*node{}, keys: map[string]*node{}}
+	if n.shape != mapping {
+		s.wrongShape(n, what, "a map of settings")
+		return c
+	}
+	for i, key := range n.keys {
+		c.keys[key.text], c.values[key.text] = key, n.items[i]
+	}
+	return c
+}
+
+// check reports the settings that the section's part has not.
+func (c *section) check() {
+	for _, key := range c.node.keys {
+		switch n := settings[c.part]; {
+		case slices.Contains(n.known, key.text):
+		case slices.Contains(n.later, key.text):
+			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
+		default:
+			c.failAt(key, c.part.suggest(key.text), "unknown setting %s%s", quote(key.text), c.where)
+		}
+	}
+}
+
+// get returns the value of a setting; nil when it is not there, or cannot be
+// looked at, which has been reported then.
+func (c *section) get(name string) *node {
+	n := c.values[name]
+	if n == nil || n.shape == broken {
+		return nil
+	}
+	if n.isNull() {
+		key := c.keys[name]
+		c.failAt(key, "give it a value, or remove the line", "%s%s has no value", quote(name), c.where)
+		delete(c.values, name) // reported once
+		return nil
+	}
+	return n
+}
+
+// has reports whether the setting is in the file, with whatever value.
+func (c *section) has(name string) bool { return c.keys[name] != nil }
+
+func (n *node) isNull() bool { return n.shape == scalar && n.word == wordNull }
+
+// wrongShape reports that n is not what it should be.
+func (s *source) wrongShape(n *node, what, want string) {
+	if n.shape == broken {
+		return
+	}
+	is := map[shape]string{scalar: "text", sequence: "a list", mapping: "a map"}[n.shape]
+	switch {
+	case n.isNull():
+		is = "nothing"
+	case n.shape == scalar && n.word == wordNumber:
+		is = "a number"
+	}
+	s.failAt(n, "", "%s must be %s, not %s", what, want, is)
+}
+
+// list returns the items of n, a list, without those that cannot be looked at.
+func (s *source) list(n *node, what string) []*node {
+	if n.shape != sequence {
+		s.wrongShape(n, what, "a list")
+		return nil
+	}
+	var items []*node
+	for _, item := range n.items {
+		switch {
+		case item.isNull():
+			s.failAt(item, "remove it, or give it a value", "an item of %s is empty", what)
+		case item.shape != broken:
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// oneOrMore returns n itself, or its items when it is a list.
+func (s *source) oneOrMore(n *node, what string) []*node {
+	if n.shape == sequence {
+		return s.list(n, what)
+	}
+	return []*node{n}
+}
+
+// text returns the text of n, whatever YAML takes it for.
+func (s *source) text(n *node, what string) (string, bool) {
+	if n.shape != scalar || n.isNull() {
+		s.wrongShape(n, what, "text")
+		return "", false
+	}
+	return n.text, true
+}
+
+// whole returns the whole number n, which must be from low to high.
+func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
+	switch {
+	case n.shape != scalar || n.isNull():
+		s.wrongShape(n, what, "a whole number")
+		return 0, false
+	case n.word == wordQuoted:
+		s.failAt(n, "write it without quotes", "%s must be a whole number, not text", what)
+		return 0, false
+	}
+	if negative := strings.TrimPrefix(n.text, "-"); negative != n.text && digitsOnly.MatchString(negative) {
+		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
+		return 0, false
+	}
+	v, err := parseWhole(n.text)
+	switch {
+	case err != nil:
+		s.failAt(n, err.Hint, "%s: %s", what, err.Msg)
+	case v < low:
+		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
+	case v > high:
+		s.failAt(n, "", "%s %s: must be at most %d", what, quote(n.text), high)
+	default:
+		return v, true
+	}
+	return 0, false
+}
+
+// boolean returns n, which must be true or false.
+func (s *source) boolean(n *node, what string) bool {
+	if n.shape == scalar && n.word == wordBool {
+		return strings.EqualFold(n.text, "true")
+	}
+	if n.shape != scalar || n.isNull() {
+		s.wrongShape(n, what, "true or false")
+		return false
+	}
+	hint := "write true or false"
+	switch strings.ToLower(n.text) {
+	case "yes", "y", "on", "1", "true":
+		hint = "write true"
+	case "no", "n", "off", "0", "false":
+		hint = "write false"
+	}
+	s.failAt(n, hint, "%s %s: must be true or false", what, quote(n.text))
+	return false
+}
+
+// duration sets *d to the duration n.
+func (s *source) duration(n *node, what string, d *time.Duration) {
+	text, ok := s.text(n, what)
+	if !ok {
+		return
+	}
+	v, err := parseDuration(text)
+	if err != nil {
+		s.failText(n, what, err)
+		return
+	}
+	*d = v
+}
+
+// size sets *v to the size n, which must be from low to high.
+func (s *source) size(n *node, what string, v *int64, low, high int64) {
+	text, ok := s.text(n, what)
+	if !ok {
+		return
+	}
+	size, err := parseSize(text)
+	switch {
+	case err != nil:
+		s.failText(n, what, err)
+	case size < low:
+		s.failAt(n, "", "%s %s: must be at least %s", what, quote(text), sizeText(low))
+	case size > high:
+		s.failAt(n, "", "%s %s: must be at most %s", what, quote(text), sizeText(high))
+	default:
+		*v = size
+	}
+}
+
+// oneOf sets *v to the word n, which must be one of a choice.
+func (s *source) oneOf(n *node, what string, from choice, v *string) {
+	text, ok := s.text(n, what)
+	switch {
+	case !ok:
+	case slices.Contains(from.known, text):
+		*v = text
+	case slices.Contains(from.later, text):
+		s.failAt(n, "use "+list(from.known), "%s %s %s", what, quote(text), notYet)
+	case n.word == wordBool && slices.Contains(from.known, "off") && strings.EqualFold(text, "false"):
+		s.failAt(n, "write off", "%s %s: must be %s", what, quote(text), list(from.known))
+	default:
+		s.failAt(n, didYouMean(text, slices.Concat(from.known, from.later)), "%s %s: must be %s", what, quote(text), list(from.known))
+	}
+}
+
+// canonical writes n so that two values that differ are written differently.
+func (n *node) canonical(b *strings.Builder) {
+	switch n.shape {
+	case scalar:
+		if n.word == wordNull {
+			b.WriteByte('~')
+		}
+		b.WriteString(strconv.Quote(n.text))
+	case sequence, mapping:
+		b.WriteByte("[{"[n.shape-sequence])
+		for i, item := range n.items {
+			if n.shape == mapping {
+				n.keys[i].canonical(b)
+				b.WriteByte(':')
+			}
+			item.canonical(b)
+			b.WriteByte(',')
+		}
+		b.WriteByte(']')
+	}
+}

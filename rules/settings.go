@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+)
+
+// part is a kind of map in the file.
+type part string
+
+const (
+	partFile     part = "file"
+	partUpstream part = "upstream"
+	partServer   part = "server"
+	partRoute    part = "route"
+	partRule     part = "rule"
+	partMatch    part = "match"
+	partReject   part = "reject"
+	partTimeouts part = "timeouts"
+	partLimits   part = "limits"
+	partAdmin    part = "admin"
+	partLog      part = "log"
+)
+
+// names are the settings of a part: those that work, and those the format has
+// but this version refuses. To build a setting is to move its name.
+type names struct{ known, later []string }
+
+var settings = map[part]names{
+	partFile: {
+		known: []string{
+			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
+			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory",
+		},
+		later: []string{
+			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state", "overload",
+		},
+	},
+	partUpstream: {
+		known: []string{"servers", "balance", "timeout", "connect_timeout", "idle_timeout", "host"},
+		later: []string{"health", "retries", "tls", "max_conns", "resolve"},
+	},
+	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
+	partRoute: {
+		known: []string{"match", "upstream", "strip_prefix"},
+		later: []string{"priority", "timeout", "max_body", "headers", "rewrite", "redirect", "respond"},
+	},
+	partRule: {
+		known: []string{"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject"},
+		later: []string{
+			"concurrency", "tiers", "cost", "count", "refund", "known", "store", "fail", "max_wait", "penalty",
+			"candidate", "calendar",
+		},
+	},
+	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
+	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
+	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
+	partLimits: {
+		known: []string{"header_bytes", "headers", "url"},
+		later: []string{"connections", "connections_per_ip"},
+	},
+	partAdmin: {known: []string{"listen"}, later: []string{"token"}},
+	partLog:   {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+}
+
+// choice are the values of a setting that takes one of some words.
+type choice names
+
+var (
+	algorithms = choice{
+		known: []string{"token_bucket", "fixed_window"},
+		later: []string{"gcra", "sliding_window", "sliding_window_log", "leaky_bucket"},
+	}
+	balances         = choice{known: []string{"least_conn"}, later: []string{"round_robin", "random"}}
+	hosts            = choice{known: []string{"preserve", "upstream"}}
+	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
+	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
+	logFormats       = choice{known: []string{"auto", "text", "json"}}
+	logAccess        = choice{known: []string{"auto", "json", "combined", "off"}}
+)
+
+const notYet = "is not supported by this version"
+
+// isSetting reports whether some part has a setting of that name.
+func isSetting(name string) bool {
+	for _, n := range settings {
+		if slices.Contains(n.known, name) || slices.Contains(n.later, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// familiar are names that other programs have for settings of ours.
+var familiar = map[part]map[string]string{
+	partRule: {
+		"average": "limit", "rate": "limit", "requests": "limit", "requests_per_unit": "limit", "rps": "limit", "rpm": "limit",
+		"period": "limit", "window": "limit", "unit": "limit", "capacity": "burst", "nodelay": "burst",
+		"path": "match", "paths": "match", "method": "match", "methods": "match", "host": "match", "pattern": "match",
+		"by": "key", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
+	},
+	partFile: {
+		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
+		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
+		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies",
+	},
+	partUpstream: {"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance"},
+	partRoute: {
+		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
+		"strip_path": "strip_prefix",
+	},
+	partReject: {"code": "status", "message": "detail"},
+}
+
+// suggest returns the hint for an unknown setting of a part.
+func (p part) suggest(name string) string {
+	n := settings[p]
+	if hint := didYouMean(name, slices.Concat(n.known, n.later)); hint != "" {
+		return hint
+	}
+	if ours := familiar[p][strings.ToLower(name)]; ours != "" {
+		return `use "` + ours + `"`
+	}
+	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if other != p && slices.Contains(settings[other].known, name) {
+			return "it is a setting of " + homes[other]
+		}
+	}
+	return ""
+}
+
+// homes says where the settings of a part stand.
+var homes = map[part]string{
+	partFile: "the file's top level", partRule: "a rule", partUpstream: "an upstream", partRoute: "a route",
+	partTimeouts: "timeouts", partLimits: "limits", partReject: "reject", partLog: "log",
+}

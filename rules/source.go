@@ -1,0 +1,192 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxFile is the most bytes of a file.
+	maxFile = 1 << 20
+	// maxValues is the most values of a file, aliases counted as what they stand for.
+	maxValues = 100_000
+	// maxMarks is the most places at which a value may begin; a file with more
+	// is refused before a tree is built of it, which would take 200 bytes and
+	// more for each.
+	maxMarks = 120_000
+	// maxDepth is how deep lists and maps may be nested.
+	maxDepth = 32
+	// maxErrors is how many errors of a file are kept.
+	maxErrors = 1000
+)
+
+// source is the text of a file in lines as YAML counts them, and what was found
+// wrong with it.
+type source struct {
+	name  string
+	lines []string
+	errs  ErrorList
+	warns ErrorList
+	rule  string // the rule being read, for errors
+	more  bool   // there were more errors than are kept
+}
+
+// readSource splits data into lines and refuses what is no text, or too much of it.
+func readSource(name string, data []byte) (*source, []byte) {
+	s := &source{name: name}
+	if len(data) > maxFile {
+		s.fail(0, 0, 1, "", "the file has %d bytes; the most is 1 MiB", len(data))
+		return s, nil
+	}
+	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
+		s.fail(1, 0, 1, "save it as UTF-8", "the file is UTF-16, not UTF-8")
+		return s, nil
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	s.lines = splitLines(string(data))
+	s.checkText()
+	if s.errs == nil && countMarks(s.lines) > maxMarks {
+		s.fail(1, 0, 1, "", "the file holds more than %d values", maxValues)
+	}
+	return s, data
+}
+
+// splitLines splits text where YAML does: after CR LF, CR, LF, NEL, LS and PS.
+func splitLines(text string) []string {
+	var lines []string
+	for text != "" {
+		i := strings.IndexAny(text, "\r\n\u0085\u2028\u2029")
+		if i < 0 {
+			break
+		}
+		lines = append(lines, text[:i])
+		_, width := utf8.DecodeRuneInString(text[i:])
+		if strings.HasPrefix(text[i:], "\r\n") {
+			width = 2
+		}
+		text = text[i+width:]
+	}
+	return append(lines, text)
+}
+
+// checkText refuses what cannot be in a YAML file, the first such place of it.
+func (s *source) checkText() {
+	for i, line := range s.lines {
+		col := 0
+		for j, r := range line {
+			col++
+			switch {
+			case r == utf8.RuneError && isBroken(line[j:]):
+				s.fail(i+1, col, 1, "save it as UTF-8", "byte %#02x is not UTF-8", line[j])
+			case r == 0:
+				s.fail(i+1, col, 1, "", "a NUL; this is no text file, or it is UTF-16")
+			case r < ' ' && r != '\t', 0x7f <= r && r < 0xa0, r == 0xfeff, r == 0xfffe, r == 0xffff:
+				s.fail(i+1, col, 1, "", "control character U+%04X", r)
+			default:
+				continue
+			}
+			return
+		}
+	}
+}
+
+func isBroken(text string) bool {
+	_, width := utf8.DecodeRuneInString(text)
+	return width == 1
+}
+
+// countMarks returns the number of places at which a value or a comment may
+// begin. It is never below half the number of values.
+func countMarks(lines []string) int {
+	marks := 0
+	for _, line := range lines {
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") {
+			marks++
+			continue
+		}
+		before := byte(' ')
+		for i := 0; i < len(line); i++ {
+			after := byte(' ')
+			if i+1 < len(line) {
+				after = line[i+1]
+			}
+			switch c := line[i]; c {
+			case '[', '{', ',':
+				marks++
+			case ':':
+				if strings.IndexByte(" \t,[]{}\"'", after) >= 0 || strings.IndexByte("\"'[]{},", before) >= 0 {
+					marks++
+				}
+			case '-', '?':
+				if after == ' ' || after == '\t' {
+					marks++
+				}
+			case '#':
+				if before == ' ' || before == '\t' {
+					marks++
+				}
+			}
+			before = line[i]
+		}
+	}
+	return marks
+}
+
+// line returns line n, counted from 1, or "".
+func (s *source) line(n int) string {
+	if n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return s.lines[n-1]
+}
+
+// from returns what line n holds from column col on.
+func (s *source) from(n, col int) string {
+	line := s.line(n)
+	for ; col > 1 && line != ""; col-- {
+		_, width := utf8.DecodeRuneInString(line)
+		line = line[width:]
+	}
+	return line
+}
+
+func (s *source) pos(line, col int) Pos { return Pos{File: s.name, Line: line, Col: col} }
+
+// fail adds an error that spans n characters.
+func (s *source) fail(line, col, n int, hint, format string, args ...any) *Error {
+	e := s.report(line, col, n, hint, format, args...)
+	if len(s.errs) < maxErrors {
+		s.errs = append(s.errs, e)
+	} else {
+		s.more = true
+	}
+	return e
+}
+
+// warn adds a warning.
+func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
+	e := s.report(pos.Line, pos.Col, n, hint, format, args...)
+	e.Warning = true
+	if len(s.warns) < maxErrors {
+		s.warns = append(s.warns, e)
+	}
+}
+
+func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
+	return &Error{
+		Pos: s.pos(line, col), Len: n, Rule: s.rule,
+		Msg: fmt.Sprintf(format, args...), Hint: hint, source: s.line(line),
+	}
+}
+
+// errors returns all errors, sorted.
+func (s *source) errors() ErrorList {
+	s.errs.sort()
+	if s.more {
+		s.errs = append(s.errs, &Error{Pos: s.pos(0, 0), Len: 1, Msg: fmt.Sprintf("more than %d errors; the rest are not shown", maxErrors)})
+		s.more = false
+	}
+	return s.errs
+}

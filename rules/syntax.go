@@ -1,0 +1,217 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// explainSyntax reports what the YAML parser said about a line. The usual causes
+// are looked for first, because the parser's own words help nobody and its line
+// is often only near; they have a column.
+func (s *source) explainSyntax(text string, line int) {
+	open := ""
+	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
+		open = strings.TrimSuffix(name, "' referenced")
+	}
+	for n := max(1, line-1); n <= len(s.lines); n++ {
+		c := lineScan{line: s.line(n), alias: open, previous: s.before(n)}
+		if c.scan(); c.msg != "" {
+			col := utf8.RuneCountInString(c.line[:c.at]) + 1
+			s.fail(n, col, utf8.RuneCountInString(c.line[c.at:c.end]), c.hint, "%s", c.msg)
+			return
+		}
+	}
+	s.fail(line, 0, 1, "", "this is no YAML: %s", plainWords(text))
+}
+
+// plainWords says what the parser means.
+func plainWords(text string) string {
+	switch {
+	case strings.Contains(text, "',' or ']'"):
+		return `a list that begins with "[" is not closed with "]", or a comma is missing`
+	case strings.Contains(text, "',' or '}'"):
+		return `a map that begins with "{" is not closed with "}", or a comma is missing`
+	case strings.Contains(text, "unexpected end of stream"):
+		return "a quote is not closed"
+	case strings.Contains(text, "could not find expected ':'"):
+		return `a line is neither "name: value" nor an item of a list`
+	case strings.Contains(text, "did not find expected key"), strings.Contains(text, "'-' indicator"):
+		return "a line is indented differently from those it belongs to"
+	}
+	return text
+}
+
+// before returns the last line before n that says something.
+func (s *source) before(n int) string {
+	for n--; n > 0; n-- {
+		if text := strings.TrimSpace(s.line(n)); text != "" && text[0] != '#' {
+			return s.line(n)
+		}
+	}
+	return ""
+}
+
+// lineScan looks for the usual mistakes in one line. It reads YAML only as far
+// as it must to find them.
+type lineScan struct {
+	line     string
+	previous string // the last line before it that says something
+	alias    string // the alias nobody defined, if that is what is wrong
+
+	at, end   int // what is wrong, in bytes
+	msg, hint string
+}
+
+var (
+	bareAddress = regexp.MustCompile(`^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:\d+)?`)
+	keyOnly     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*:[ \t]`)
+	keyGlued    = regexp.MustCompile(`^([a-z0-9_]+):[^\s:/]`)
+)
+
+func (c *lineScan) found(at, end int, msg, hint string) {
+	if c.msg == "" {
+		c.at, c.end, c.msg, c.hint = at, max(end, at+1), msg, hint
+	}
+}
+
+func (c *lineScan) scan() {
+	i := len(c.line) - len(strings.TrimLeft(c.line, " \t"))
+	if i == len(c.line) || c.line[i] == '#' {
+		return
+	}
+	if tab := strings.IndexByte(c.line[:i], '\t'); tab >= 0 {
+		c.found(tab, tab+1, "a tab in the indentation", "YAML takes only spaces there")
+		return
+	}
+	indent := i
+	for strings.HasPrefix(c.line[i:], "- ") {
+		i += 2
+		i += len(c.line[i:]) - len(strings.TrimLeft(c.line[i:], " "))
+	}
+	if key := c.key(i); key > 0 {
+		if c.deeperThanValue(indent) && i == indent {
+			c.found(i, i+key-1, "this line is indented deeper than the one above it, which has its value already", "")
+			return
+		}
+		i += key
+		i += len(c.line[i:]) - len(strings.TrimLeft(c.line[i:], " \t"))
+		c.value(i, len(c.line), true)
+		return
+	}
+	if m := keyGlued.FindStringSubmatch(c.line[i:]); m != nil && isSetting(m[1]) {
+		c.found(i, i+len(m[1])+1, `after "`+m[1]+`:" a space is missing`, "write "+m[1]+": "+strings.TrimSpace(c.line[i+len(m[1])+1:]))
+		return
+	}
+	c.value(i, len(c.line), false)
+}
+
+// key returns the length of the "name: " at i, or 0.
+func (c *lineScan) key(i int) int {
+	if raw, ok := quoted(c.line[i:]); ok {
+		if strings.HasPrefix(c.line[i+len(raw):]+" ", ": ") {
+			return min(len(raw)+2, len(c.line)-i)
+		}
+		return 0
+	}
+	return min(len(keyOnly.FindString(c.line[i:]+" ")), len(c.line)-i)
+}
+
+// deeperThanValue reports whether the line is indented deeper than the one
+// before, although that is "name: value" and so can hold no more settings.
+func (c *lineScan) deeperThanValue(indent int) bool {
+	trimmed := strings.TrimLeft(c.previous, " ")
+	for strings.HasPrefix(trimmed, "- ") {
+		trimmed = strings.TrimLeft(trimmed[2:], " ")
+	}
+	name := keyOnly.FindString(trimmed)
+	value := strings.TrimSpace(trimmed[len(name):])
+	return name != "" && value != "" && indent > len(c.previous)-len(trimmed) &&
+		!strings.ContainsAny(value[:1], "|>&#\"'[{")
+}
+
+// value looks at the value line[i:end]; single says that it is a setting's, so
+// that no other "name: " can follow in the line.
+func (c *lineScan) value(i, end int, single bool) {
+	if end = i + len(stripComment(c.line[i:end])); end == i {
+		return
+	}
+	rest := c.line[i:end]
+	if address := bareAddress.FindString(rest); address != "" {
+		c.found(i, i+len(address), "an address in [] without quotes", `write "`+address+`"`)
+		return
+	}
+	if raw, ok := quoted(rest); ok {
+		if after := strings.TrimSpace(rest[len(raw):]); single && after != "" {
+			c.found(i+len(raw), end, "text after the closing quote", "put all of the value between the quotes")
+		}
+		return
+	}
+	switch first := rest[0]; first {
+	case '@', '%', '`':
+		c.found(i, end, "a value cannot begin with "+string(first), `put it in quotes: "`+rest+`"`)
+		return
+	case '*':
+		name := rest[1:]
+		if name == "" || !isWord(name) || name == c.alias {
+			c.found(i, end, "a value cannot begin with *", `put it in quotes: "`+rest+`"`)
+		}
+		return
+	case '[', '{':
+		c.flow(i+1, end)
+		return
+	case '|', '>', '&', '!':
+		return
+	}
+	if at := strings.Index(rest, ": "); single && at >= 0 {
+		c.found(i, end, `": " inside a value without quotes`, `put it in quotes: "`+rest+`"`)
+	}
+}
+
+// flow looks at the values of a list or map in brackets, line[i:end].
+func (c *lineScan) flow(i, end int) {
+	for i < end && c.msg == "" {
+		switch b := c.line[i]; {
+		case b == ' ' || b == ',' || b == ']' || b == '}' || b == '[' && !bareAddress.MatchString(c.line[i:end]) || b == '{':
+			i++
+			continue
+		case b == '"' || b == '\'':
+			raw, ok := quoted(c.line[i:end])
+			if !ok {
+				return
+			}
+			i += len(raw)
+			continue
+		}
+		if key := keyOnly.FindString(c.line[i:end]); key != "" {
+			i += len(key)
+			continue
+		}
+		next := strings.IndexAny(c.line[i:end], ",]}")
+		if next < 0 || c.line[i] == '[' {
+			next = end - i
+		}
+		c.value(i, i+next, false)
+		i += next
+	}
+}
+
+// stripComment returns text without the comment at its end and spaces before it.
+func stripComment(text string) string {
+	if strings.HasPrefix(text, "#") {
+		return ""
+	}
+	for i := 1; i < len(text); i++ {
+		if text[i] == '#' && (text[i-1] == ' ' || text[i-1] == '\t') {
+			text = text[:i]
+			break
+		}
+	}
+	return strings.TrimRight(text, " \t")
+}
+
+func isWord(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
+	}) < 0
+}

@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"slices"
+	"time"
+)
+
+// warnings adds what can be used but is seldom meant. It is called on a file
+// without errors.
+func (p *parser) warnings() {
+	p.warnProxies()
+	p.warnRoutes()
+	if p.file.Timeouts.ReadHeader == 0 {
+		p.warnAt(p.top.values["timeouts"].named("read_header"), "", "read_header 0: slow clients hold connections for ever")
+	}
+	if m := p.file.Exempt; m != nil && m.Everything() {
+		p.warnAt(p.top.values["exempt"], "", "exempt matches every request: no rule applies to anything")
+	}
+	if len(p.file.Rules) == 0 {
+		p.warnAt(p.top.values["rules"], "", "no rules: every request passes")
+	}
+	for i := range p.file.Rules {
+		r := &p.file.Rules[i]
+		p.rule = r.Name
+		p.warnRule(r)
+		p.rule = ""
+	}
+}
+
+func (p *parser) warnAt(n *node, hint, format string, args ...any) {
+	p.warn(p.posOf(n), p.width(n), hint, format, args...)
+}
+
+func (p *parser) warnProxies() {
+	v4, v6 := p.file.TrustedProxies.Covers()
+	if v4 || v6 {
+		p.warnAt(p.top.values["trusted_proxies"], "list only your own proxies",
+			"trusted_proxies takes in every address: any client can choose the address it is counted by")
+	}
+	if !p.file.TrustedProxies.Empty() || slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return !l.private() }) {
+		return
+	}
+	for i := range p.file.Rules {
+		if r := &p.file.Rules[i]; r.byAddress() {
+			p.rule = r.Name
+			p.warn(r.KeyPos, 1, "name the proxy in trusted_proxies",
+				"key ip, while every listener is private and trusted_proxies is empty: behind a load balancer all clients would share one counter")
+			p.rule = ""
+			return
+		}
+	}
+}
+
+func (p *parser) warnRoutes() {
+	used := map[string]bool{}
+	catchAll := false
+	for i, r := range p.file.Routes {
+		used[r.Upstream] = true
+		catchAll = catchAll || r.Match.Everything()
+		for _, earlier := range p.file.Routes[:min(i, maxCompared)] {
+			if earlier.Match.Covers(r.Match) {
+				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
+				break
+			}
+		}
+	}
+	if v := p.top.values["routes"]; v != nil && !catchAll {
+		p.warnAt(p.top.keys["routes"], "a last route without match takes the rest", "no route takes everything: other requests are answered 404")
+	}
+	for _, u := range p.file.Upstreams {
+		if !used[u.Name] {
+			p.warn(u.Pos, len(u.Name), "", "no route leads to upstream %s", quote(u.Name))
+		}
+	}
+}
+
+// maxCompared is how many rules or routes each one is compared with; files with
+// more get fewer warnings, not slow ones.
+const maxCompared = 100
+
+func (p *parser) warnRule(r *RuleSpec) {
+	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
+	global := !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsGlobal() })
+	shorter := func(o *RuleSpec) bool { return o.Rate.Period < time.Hour }
+	if r.Rate.Period >= time.Hour && !r.BurstGiven && r.Rate.Permits > 1 && !p.covered(r, shorter) {
+		p.warn(r.LimitPos, len(r.Limit), "add a burst, or a rule with a shorter period",
+			"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", r.Rate.Permits, r.Limit)
+	}
+	if chosen && !p.covered(r, func(o *RuleSpec) bool { return o.bounds() }) {
+		p.warn(r.KeyPos, 1, "add a rule with key: ip",
+			"the client chooses %s, so it can have as many counters as it likes: no rule with key ip or global is on the same requests", NewRecipe(r.Key, r.Missing, 0))
+	}
+	if chosen && r.Missing.Skips() && !p.covered(r, func(o *RuleSpec) bool { return !o.skips() }) {
+		p.warn(r.KeyPos, 1, "add a rule for them, or use missing: ip",
+			"missing: skip, and no other rule is on the same requests: without %s they are not limited at all", NewRecipe(r.Key, r.Missing, 0))
+	}
+	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
+		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")
+	}
+}
+
+// covered reports whether another rule that is good, and enforced, applies to
+// all requests r applies to.
+func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
+	for i := range p.file.Rules[:min(len(p.file.Rules), maxCompared)] {
+		o := &p.file.Rules[i]
+		if o.Name != r.Name && !o.DryRun && good(o) && o.Match.Covers(r.Match) {
+			return true
+		}
+	}
+	return false
+}
+
+// byAddress reports whether an address alone says who shares a counter.
+func (r *RuleSpec) byAddress() bool { return len(r.Key) == 1 && r.Key[0].IsIP() }
+
+// bounds reports whether a client cannot get out of the rule's counter by what it
+// writes into a request.
+func (r *RuleSpec) bounds() bool {
+	return !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsIP() && !a.IsGlobal() })
+}
+
+// perClient reports whether the key tells clients apart.
+func (r *RuleSpec) perClient() bool {
+	return slices.ContainsFunc(r.Key, func(a Attribute) bool { return a.IsIP() || a.ClientChosen() })
+}
+
+// skips reports whether some requests pass the rule by for want of a key.
+func (r *RuleSpec) skips() bool {
+	return r.Missing.Skips() && slices.ContainsFunc(r.Key, Attribute.ClientChosen)
+}
