@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -90,4 +91,25 @@ func isTimeout(err error) bool {
 		Timeout() bool
 	}](err)
 	return ok && t.Timeout()
+}
+
+// isNetwork reports whether err comes from the network or from TLS, and not from
+// a request or an answer that net/http did not like.
+func isNetwork(err error) bool {
+	for _, known := range [...]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[tls.AlertError](err)
+	return ok
 }
