@@ -131,16 +131,16 @@ func pump(events <-chan fsnotify.Event, errs <-chan error, changed chan<- struct
 }
 
 // swallow takes events until the time is up, and reports whether there were any.
-func swallow(events <-chan fsnotify.Event, up <-chan time.Time) (any bool) {
+func swallow(events <-chan fsnotify.Event, up <-chan time.Time) (more bool) {
 	for {
 		select {
 		case _, ok := <-events:
 			if !ok {
-				return any
+				return more
 			}
-			any = true
+			more = true
 		case <-up:
-			return any
+			return more
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package reload
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -45,6 +47,34 @@ func (p *pumped) stop() {
 	close(p.errs)
 	close(p.events)
 	p.running.Wait()
+}
+
+func TestPumpTakesABurstOfEventsAsOne(t *testing.T) {
+	inFolder := func(t *testing.T, test func(f *pumped)) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newPumped()
+			test(f)
+			f.stop()
+		})
+	}
+	inFolder(t, func(f *pumped) {
+		f.events <- event
+		synctest.Wait()
+		same(t, "changes after one event", f.drain(), 1) // at once
+		for range 1000 {
+			f.events <- event
+		}
+		time.Sleep(gather)
+		synctest.Wait()
+		same(t, "changes after a burst", f.drain(), 1)
+		time.Sleep(time.Second)
+		same(t, "changes after silence", f.drain(), 0)
+	})
+	inFolder(t, func(f *pumped) {
+		f.errs <- errors.New("queue overflow")
+		synctest.Wait()
+		same(t, "changes after an error", f.drain(), 1)
+	})
 }
 
 // newWatched watches the folders of path, until the test ends.
@@ -125,11 +155,11 @@ func TestFolderThePathNoLongerLeadsToIsLetGo(t *testing.T) {
 	symlink(t, filepath.Join(root, "two", "f"), path+".new")
 	rename(t, path+".new", path)
 	f.refresh()
-	real, err := filepath.EvalSymlinks(root)
+	clean, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "watched", f.watched, []string{filepath.Join(real, "etc"), filepath.Join(real, "two")})
+	same(t, "watched", f.watched, []string{filepath.Join(clean, "etc"), filepath.Join(clean, "two")})
 	same(t, "watched by fsnotify", len(f.watcher.WatchList()), 2)
 }
 

@@ -181,31 +181,3 @@ func TestNeverTwoAppliesAtATime(t *testing.T) {
 		}
 	})
 }
-
-func TestPumpTakesABurstOfEventsAsOne(t *testing.T) {
-	inFolder := func(t *testing.T, test func(f *pumped)) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newPumped()
-			test(f)
-			f.stop()
-		})
-	}
-	inFolder(t, func(f *pumped) {
-		f.events <- event
-		synctest.Wait()
-		same(t, "changes after one event", f.drain(), 1) // at once
-		for range 1000 {
-			f.events <- event
-		}
-		time.Sleep(gather)
-		synctest.Wait()
-		same(t, "changes after a burst", f.drain(), 1)
-		time.Sleep(time.Second)
-		same(t, "changes after silence", f.drain(), 0)
-	})
-	inFolder(t, func(f *pumped) {
-		f.errs <- errors.New("queue overflow")
-		synctest.Wait()
-		same(t, "changes after an error", f.drain(), 1)
-	})
-}
