@@ -71,8 +71,12 @@ func serveFile(cmd *cobra.Command, config, color string) error {
 		return s.serveOnce(cmd.Context(), cmd, data, nil)
 	}
 	s.follow(path)
-	if _, err := s.loop.Load(cmd.Context()); err != nil {
+	first, err := s.loop.Load(cmd.Context())
+	if err != nil {
 		return startProblem(cmd, err)
+	}
+	if first.Warning != "" {
+		s.log.Warn("configuration", "warning", first.Warning)
 	}
 	return s.serve(cmd.Context(), nil)
 }

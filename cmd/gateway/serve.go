@@ -221,10 +221,7 @@ func (s *server) reloadOn(ctx context.Context, hup <-chan os.Signal) {
 			s.log.Warn("SIGHUP without a file to reload")
 			continue
 		}
-		out, err := s.loop.Trigger(ctx) // which logs the errors of the file
-		if err == nil && out.Result == reload.Unchanged {
-			s.log.Info(out.String())
-		}
+		s.loop.Trigger(ctx) // which logs the outcome
 	}
 }
 
