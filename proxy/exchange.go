@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,7 +71,6 @@ type exchange struct {
 	ruleNames    string // the rules that refused, joined
 	dryRun       string // the dry-run rules that would have, joined
 	result       result
-	clientFailed bool
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -90,9 +90,20 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// finish ends the exchange: it settles the grant, counts and logs. It runs
-// deferred, on a panic and after a tunnel too.
+// finish ends the exchange: it settles the grant, counts and logs. It must be
+// deferred itself: it runs after a tunnel too, and on a panic. ErrAbortHandler
+// goes on to net/http, which ends the connection; any other panic is a fault of
+// ours that must not end the process.
 func (x *exchange) finish() {
+	v := recover()
+	if v != nil && v != http.ErrAbortHandler {
+		v = x.crashed(v)
+	}
+	defer func() {
+		if v != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}()
 	now := x.g.clock.Now()
 	x.grant.Done(now, nil)
 	x.boundRest()
@@ -100,6 +111,18 @@ func (x *exchange) finish() {
 	x.log(now)
 	x.g.inFlight.Add(-1)
 	x.recycle()
+}
+
+// crashed reports a panic and answers 500, or returns ErrAbortHandler when
+// something was sent already.
+func (x *exchange) crashed(v any) any {
+	x.g.log.Error("a request panicked", "panic", v, "request_id", x.id, "stack", string(debug.Stack()))
+	if x.w.status != 0 {
+		return http.ErrAbortHandler
+	}
+	clear(x.w.Header())
+	x.fail(problem{status: http.StatusInternalServerError, detail: "The gateway failed on this request."})
+	return nil
 }
 
 // boundRest gives a body that was not read to its end a deadline: net/http

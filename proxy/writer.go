@@ -42,9 +42,6 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		n, err = w.ResponseWriter.Write(p) // conn.Write sees to the progress
 	}
 	w.bytes += int64(n)
-	if err != nil && n < len(p) {
-		w.x.clientFailed = true
-	}
 	return n, err
 }
 
