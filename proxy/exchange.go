@@ -63,14 +63,14 @@ type exchange struct {
 	policy   string // RateLimit-Policy, or ""
 	rates    string // RateLimit
 
-	keep         []string // headers that Connection must not take away
-	secrets      []string // query parameters that rules are keyed on
-	forward      upstream.Request
-	failure      error  // why the upstream gave no answer
-	status       int    // what is logged when nothing was sent: 499
-	ruleNames    string // the rules that refused, joined
-	dryRun       string // the dry-run rules that would have, joined
-	result       result
+	keep      []string // headers that Connection must not take away
+	secrets   []string // query parameters that rules are keyed on
+	forward   upstream.Request
+	failure   error  // why the upstream gave no answer
+	status    int    // what is logged when nothing was sent: 499
+	ruleNames string // the rules that refused, joined
+	dryRun    string // the dry-run rules that would have, joined
+	result    result
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
