@@ -41,12 +41,11 @@ func ParseHostGlob(text string) (Glob, *TextError) {
 	if i := strings.IndexByte(text, '/'); i >= 0 {
 		return Glob{}, &TextError{Off: i, Len: len(text) - i, Msg: "a host has no path", Hint: "write it under path"}
 	}
-	if i := strings.LastIndexByte(text, ':'); i >= strings.LastIndexByte(text, ']') && i >= 0 {
-		e := &TextError{Off: i, Len: len(text) - i, Msg: "hosts are matched without their port", Hint: "write " + text[:i]}
-		if strings.Count(text, ":") > 1 && text[0] != '[' {
-			e.Off, e.Len, e.Msg, e.Hint = 0, len(text), "an IPv6 address is in brackets", "write ["+text+"]"
-		}
-		return Glob{}, e
+	if text != "" && text[0] != '[' && strings.Count(text, ":") > 1 {
+		return Glob{}, &TextError{Len: len(text), Msg: "an IPv6 address is in brackets", Hint: "write [" + text + "]"}
+	}
+	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') && (text[0] != '[' || strings.Contains(text, "]")) {
+		return Glob{}, &TextError{Off: i, Len: len(text) - i, Msg: "hosts are matched without their port", Hint: "write " + text[:i]}
 	}
 	if !strings.Contains(text, "*") {
 		host, err := NormalHost(text)
