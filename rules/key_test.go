@@ -245,16 +245,16 @@ func TestAPathNameIsTakenFromThePatternThatMatched(t *testing.T) {
 func TestRecipeTellsWhatItIs(t *testing.T) {
 	for _, test := range []struct {
 		key, missing, text string
-		query, chosen      bool
+		query              bool
 		names              string
 	}{
-		{"ip", "ip", "ip", false, false, ""},
-		{"header.x-key", "ip", "header.X-Key", false, true, ""},
-		{"header.x-key,ip", "ip", "header.X-Key + ip", false, false, ""},
-		{"query.k", "skip", "query.k", true, true, ""},
-		{"host", "query.k", "host", true, false, ""},
-		{"path.a,path.b", "path.c", "path.a + path.b", false, false, "a b c"},
-		{"cookie.c,ip/24", "ip", "cookie.c + ip/24", false, false, ""},
+		{"ip", "ip", "ip", false, ""},
+		{"header.x-key", "ip", "header.X-Key", false, ""},
+		{"header.x-key,ip", "ip", "header.X-Key + ip", false, ""},
+		{"query.k", "skip", "query.k", true, ""},
+		{"host", "query.k", "host", true, ""},
+		{"path.a,path.b", "path.c", "path.a + path.b", false, "a b c"},
+		{"cookie.c,ip/24", "ip", "cookie.c + ip/24", false, ""},
 	} {
 		r := recipe(t, test.key, test.missing)
 		if got := r.String(); got != test.text {
@@ -262,9 +262,6 @@ func TestRecipeTellsWhatItIs(t *testing.T) {
 		}
 		if got := r.ReadsQuery(); got != test.query {
 			t.Errorf("%s, missing: %s reads the query: %v", test.key, test.missing, got)
-		}
-		if got := r.ClientChosen(); got != test.chosen {
-			t.Errorf("%s is chosen by the client: %v", test.key, got)
 		}
 		if got := strings.Join(r.PathNames(), " "); got != test.names {
 			t.Errorf("%s, missing: %s needs the names %q, want %q", test.key, test.missing, got, test.names)
