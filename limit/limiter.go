@@ -94,7 +94,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		case v.OK:
 			c.store()
 		case c.Result.OK:
-			c.Result = c.peek()
+			c.Result = c.peek(now)
 		}
 		if c.s != nil {
 			c.s.mu.Unlock()
@@ -132,10 +132,10 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	c.s, c.place, c.loses, c.found, c.stored, c.next = t.lock(c.Key), 0, 0, false, false, State{}
 	if c.s == nil {
-		now = max(now, Instant(t.latest.Load()))
+		c.at = max(now, Instant(t.latest.Load()))
 	} else {
-		now = max(now, c.s.latest)
-		c.s.latest = now
+		c.at = max(now, c.s.latest)
+		c.s.latest = c.at
 		var i int
 		if i, c.found = c.s.find(c.Key); c.found {
 			c.next = c.s.states[i]
@@ -153,19 +153,21 @@ func (c *Claim) look(now Instant) {
 	} else if !c.found && num != g.num {
 		g = t.generation(num)
 	}
-	c.gen, c.at = g, now
-	c.next, c.Result = g.nums.Bucket.Take(c.next, now, c.N)
+	c.gen = g
+	c.next, c.Result = g.nums.Bucket.Take(c.next, c.at, c.N)
 	c.next.Gen = g.num
+	c.Result.countFrom(now, c.at)
 }
 
 // peek says what is there without taking anything.
-func (c *Claim) peek() Result {
+func (c *Claim) peek(now Instant) Result {
 	var st State
 	if c.s != nil && c.found {
 		st = c.s.states[c.place]
 		st, _, _ = c.Table.generation(st.Gen).carry(st, c.gen.num)
 	}
 	_, r := c.gen.nums.Bucket.Take(st, c.at, 0)
+	r.countFrom(now, c.at)
 	return r
 }
 
