@@ -46,6 +46,14 @@ func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven
 	return s, g, forgiven
 }
 
+// charge charges -n units to s, a State of g, at the instant now.
+func (g *generation) charge(s State, now Instant, n int64) State {
+	s, _ = g.nums.Bucket.Take(s, now, 0)
+	s = g.nums.Bucket.Adjust(s, now, n)
+	s.Gen = g.num
+	return s
+}
+
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
 // not refilled before the swap, in whole units.

@@ -264,10 +264,10 @@ func (g *Grant) Done(now Instant, o Outcome) {
 	}
 	for i := range claims {
 		c := &claims[i]
-		if !c.stored {
-			continue
+		if !c.Result.OK {
+			continue // a dry run that had no room
 		}
-		if n := min(o(c), c.N); n != 0 {
+		if n := min(o(c), c.N); n < 0 || n > 0 && c.stored {
 			c.Table.settle(c, now, n)
 		}
 	}

@@ -279,28 +279,42 @@ func (t *Table) settle(c *Claim, now Instant, n int64) {
 	if s == nil {
 		return
 	}
-	defer s.mu.Unlock()
-	i, ok := s.find(c.Key)
-	if !ok || s.states[i].Born != c.next.Born {
-		return // forgotten meanwhile, or another life of the key: nothing of the take is in there
-	}
 	now = max(now, s.latest)
 	s.latest = now
-	st, g, forgiven := t.generation(s.states[i].Gen).carry(s.states[i], t.floor.Load())
+	i, ok := s.find(c.Key)
+	switch {
+	case ok && n < 0:
+		st, g, forgiven := t.generation(s.states[i].Gen).carry(s.states[i], t.floor.Load())
+		if forgiven {
+			st.Born = t.born.Add(1)
+		}
+		s.states[i] = g.charge(st, now, n)
+	case ok && s.states[i].Born == c.next.Born:
+		s.states[i] = t.giveBack(s.states[i], c, now, n)
+	case ok || n > 0:
+		// Forgotten meanwhile, or another life of the key: nothing of the take is in there.
+	default:
+		g := t.generation(max(c.gen.num, t.floor.Load()))
+		debtor := Claim{Table: t, Key: c.Key, Result: Result{OK: true}, s: s, gen: g, at: now, next: g.charge(State{}, now, n)}
+		if debtor.reserve() {
+			debtor.store()
+		}
+		s = debtor.s // reserve may have split it
+	}
+	s.mu.Unlock()
+}
+
+func (t *Table) giveBack(st State, c *Claim, now Instant, n int64) State {
+	st, g, forgiven := t.generation(st.Gen).carry(st, t.floor.Load())
+	st, _ = g.nums.Bucket.Take(st, now, 0)
 	if forgiven {
 		st.Born = t.born.Add(1)
+		return st
 	}
-	st, _ = g.nums.Bucket.Take(st, now, 0)
-	switch {
-	case n < 0:
-		st = g.nums.Bucket.Adjust(st, now, n)
-	case !forgiven:
-		n, at := c.gen.worth(c.at, n, g.num)
-		if n > 0 {
-			st = g.nums.Bucket.Adjust(st, at, n)
-		}
+	if n, at := c.gen.worth(c.at, n, g.num); n > 0 {
+		st = g.nums.Bucket.Adjust(st, at, n)
 	}
-	s.states[i] = st
+	return st
 }
 
 // longer returns the longer of two waits, where Never is the longest.
