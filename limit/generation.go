@@ -46,6 +46,20 @@ func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven
 	return s, g, forgiven
 }
 
+// idle says that forgetting s, a State of g, changes no decision from now on:
+// neither by the numbers of g nor by any that came after. The old ones alone do
+// not tell: after a swap they refill what the new ones still count as used.
+func (g *generation) idle(s State, now Instant) bool {
+	for g.nums.Bucket.Idle(s, now) {
+		next := g.next.Load()
+		if next == nil {
+			return true
+		}
+		s, g, _ = g.carry(s, next.num)
+	}
+	return false
+}
+
 // charge charges -n units to s, a State of g, at the instant now.
 func (g *generation) charge(s State, now Instant, n int64) State {
 	s, _ = g.nums.Bucket.Take(s, now, 0)
@@ -63,7 +77,8 @@ func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
 		if next == nil {
 			break
 		}
-		s, _ := g.nums.Bucket.Take(State{}, at, n)
+		s, _ := g.nums.Bucket.Take(State{}, at, 0)
+		s.Used = n // it may be more than g holds, when older numbers held more
 		s, _ = g.nums.Bucket.Take(s, next.at, 0)
 		n = s.Used
 		if s.Rem > 0 && g.nums.Carry > 0 {

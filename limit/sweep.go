@@ -81,8 +81,10 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	if t.pos == 0 {
 		// From here on no take stores a State under older numbers, so when the
 		// pass is over none is left and the older generations can go.
+		t.mu.Lock()
 		t.passGen = t.newest.Load().num
 		t.floor.Store(t.passGen)
+		t.mu.Unlock()
 	}
 	s := t.lock(Digest{Hi: t.pos})
 	if s == nil {
@@ -172,7 +174,7 @@ func (t *Table) idle(st State, newest *generation, now Instant) bool {
 	if st.Gen != g.num {
 		g = t.generation(st.Gen)
 	}
-	return g.nums.Bucket.Idle(st, now)
+	return g.idle(st, now)
 }
 
 // drop gives back the shards of a Table without keys.

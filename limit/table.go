@@ -91,6 +91,10 @@ func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
 	g := &generation{num: gen, at: max(at, last.at), nums: n}
 	last.next.Store(g)
 	t.newest.Store(g)
+	if t.dir.Load() == nil { // no State needs an older one, and no sweep comes here to see it
+		t.floor.Store(gen)
+		t.oldest.Store(g)
+	}
 }
 
 // generation returns generation num, or the nearest that is still known.
@@ -261,11 +265,12 @@ func (t *Table) victim(s *shard, d Digest, now Instant) (place int, loses int64)
 			continue
 		}
 		seen++
-		st, gen, _ := t.generation(s.states[i].Gen).carry(s.states[i], g.num)
-		st, r := gen.nums.Bucket.Take(st, now, 0)
-		if gen.nums.Bucket.Idle(st, now) {
+		st, own := s.states[i], t.generation(s.states[i].Gen)
+		if own.idle(st, now) {
 			return i, 0
 		}
+		st, gen, _ := own.carry(st, g.num)
+		st, r := gen.nums.Bucket.Take(st, now, 0)
 		if r.Remaining > 0 && (place < 0 || st.Used < loses) {
 			place, loses = i, st.Used
 		}
