@@ -197,4 +197,3 @@ func TestAlternatingClockNeitherGrantsNorLocksOut(t *testing.T) {
 		})
 	}
 }
-
