@@ -23,16 +23,12 @@ type generation struct {
 	next atomic.Pointer[generation]
 }
 
-// carry converts s, a State of g, to the numbers of generation to. Units used
-// stay used: s is brought up to each swap with the numbers before it, and goes
-// on with those after it. forgiven says that the new numbers hold less than was
-// used, so that what older Grants took is no longer in s.
-func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven bool) {
-	for g.num < to {
-		next := g.next.Load()
-		if next == nil {
-			break
-		}
+// carry converts s, a State of g, to the newest numbers. Units used stay used:
+// s is brought up to each swap with the numbers before it, and goes on with
+// those after it. forgiven says that some numbers held less than was used, so
+// that what older Grants took is no longer in s.
+func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool) {
+	for next := g.next.Load(); next != nil; next = g.next.Load() {
 		s, _ = g.nums.Bucket.Take(s, next.at, 0)
 		if c := next.nums.Carry; c > 0 {
 			s.Rem = 0
@@ -44,20 +40,6 @@ func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven
 	}
 	s.Gen = g.num
 	return s, g, forgiven
-}
-
-// idle says that forgetting s, a State of g, changes no decision from now on:
-// neither by the numbers of g nor by any that came after. The old ones alone do
-// not tell: after a swap they refill what the new ones still count as used.
-func (g *generation) idle(s State, now Instant) bool {
-	for g.nums.Bucket.Idle(s, now) {
-		next := g.next.Load()
-		if next == nil {
-			return true
-		}
-		s, g, _ = g.carry(s, next.num)
-	}
-	return false
 }
 
 // charge charges -n units to s, a State of g, at the instant now.

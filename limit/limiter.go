@@ -24,8 +24,9 @@ const (
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
 	Table *Table
-	// Gen is the generation of numbers of the caller's rule list. A State that a
-	// newer list has already decided stays with the newer numbers.
+	// Gen is the generation of numbers of the caller's rule list. In memory the
+	// newest generation decides, whatever Gen says: a lowered limit holds at once,
+	// also for requests that began before it.
 	Gen uint32
 	// Mode is Enforce or DryRun.
 	Mode Mode
@@ -142,16 +143,9 @@ func (c *Claim) look(now Instant) {
 		}
 		c.place = int32(i)
 	}
-	num := max(c.Gen, t.floor.Load())
 	g := t.newest.Load()
 	if c.found && c.next.Gen != g.num {
-		var forgiven bool
-		c.next, g, forgiven = t.generation(c.next.Gen).carry(c.next, max(num, c.next.Gen))
-		if forgiven {
-			c.next.Born = t.born.Add(1)
-		}
-	} else if !c.found && num != g.num {
-		g = t.generation(num)
+		c.next, g = t.convert(c.next)
 	}
 	c.gen = g
 	c.next, c.Result = g.nums.Bucket.Take(c.next, c.at, c.N)
@@ -164,7 +158,7 @@ func (c *Claim) peek(now Instant) Result {
 	var st State
 	if c.s != nil && c.found {
 		st = c.s.states[c.place]
-		st, _, _ = c.Table.generation(st.Gen).carry(st, c.gen.num)
+		st, c.gen, _ = c.Table.generation(st.Gen).carry(st)
 	}
 	_, r := c.gen.nums.Bucket.Take(st, c.at, 0)
 	r.countFrom(now, c.at)
