@@ -13,7 +13,13 @@ const start = Instant(1_735_689_600_000_000_000)
 
 const day = 24 * time.Hour
 
-func tokens(tb testing.TB, permits int64, per time.Duration, burst int64) Bucket {
+// failer is what helpers need of a testing.TB, which a rapid.T has too.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func tokens(tb failer, permits int64, per time.Duration, burst int64) Bucket {
 	tb.Helper()
 	b, err := NewTokenBucket(permits, per, burst)
 	if err != nil {
@@ -22,7 +28,7 @@ func tokens(tb testing.TB, permits int64, per time.Duration, burst int64) Bucket
 	return b
 }
 
-func window(tb testing.TB, permits int64, per time.Duration) Bucket {
+func window(tb failer, permits int64, per time.Duration) Bucket {
 	tb.Helper()
 	b, err := NewFixedWindow(permits, per)
 	if err != nil {
@@ -33,17 +39,17 @@ func window(tb testing.TB, permits int64, per time.Duration) Bucket {
 
 // tokenNumbers are the Numbers of a rule with a token bucket: what a client
 // brings along over an edit is capped at the burst.
-func tokenNumbers(tb testing.TB, permits int64, per time.Duration, burst int64) Numbers {
+func tokenNumbers(tb failer, permits int64, per time.Duration, burst int64) Numbers {
 	tb.Helper()
 	return Numbers{Bucket: tokens(tb, permits, per, burst), Carry: burst}
 }
 
-func windowNumbers(tb testing.TB, permits int64, per time.Duration) Numbers {
+func windowNumbers(tb failer, permits int64, per time.Duration) Numbers {
 	tb.Helper()
 	return Numbers{Bucket: window(tb, permits, per)}
 }
 
-func tokenTable(tb testing.TB, permits int64, per time.Duration, burst int64) *Table {
+func tokenTable(tb failer, permits int64, per time.Duration, burst int64) *Table {
 	tb.Helper()
 	return NewTable(tokenNumbers(tb, permits, per, burst), 1<<40, NewBudget(1<<40))
 }
