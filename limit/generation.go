@@ -52,7 +52,10 @@ func (g *generation) charge(s State, now Instant, n int64) State {
 
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
-// not refilled before the swap, in whole units.
+// not refilled whole before the swap. Rounding up like carry is safe for any
+// number of Grants: with x(t) the whole units come back in time t, a State has
+// Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
+// the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
 	for g.num < to {
 		next := g.next.Load()
@@ -63,9 +66,6 @@ func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
 		s.Used = n // it may be more than g holds, when older numbers held more
 		s, _ = g.nums.Bucket.Take(s, next.at, 0)
 		n = s.Used
-		if s.Rem > 0 && g.nums.Carry > 0 {
-			n--
-		}
 		if g.nums.Carry > 0 {
 			at = max(at, next.at)
 		}
