@@ -69,9 +69,7 @@ func (l *ledger) inUse(client int, now Instant, check bool) *big.Rat {
 	for _, e := range l.takes[client] {
 		advance(e.at, e.gen)
 		used = new(big.Rat).Add(used, rat(e.kept))
-		if e.charged {
-			used = least(used, rat(2*l.nums[g].burst))
-		} else if check && e.kept > 0 && used.Cmp(rat(l.nums[g].burst)) > 0 {
+		if check && !e.charged && e.kept > 0 && used.Cmp(rat(l.nums[g].burst)) > 0 {
 			l.r.Fatalf("client %d kept %d at %d under generation %d, and then %v of %d are in use", client, e.kept, e.at, e.gen, used, l.nums[g].burst)
 		}
 	}
@@ -150,6 +148,8 @@ func (l *ledger) settle() {
 	if rapid.IntRange(0, 5).Draw(l.r, "charge") == 0 {
 		n = -n
 	}
+	acquire(l.now, claim(l.table, key(e.client), 0)) // brings the State up to now
+	before := stored(l.table, key(e.client)).Used
 	e.grant.Done(l.now, giveBack(n))
 	e.grant.Done(l.now, giveBack(e.n))
 	if n >= 0 {
@@ -157,8 +157,9 @@ func (l *ledger) settle() {
 		return
 	}
 	l.settleAbsence(true)
-	if st := stored(l.table, key(e.client)); holds(l.table, key(e.client)) {
-		l.takes[e.client] = append(l.takes[e.client], &entry{client: e.client, at: l.now, gen: st.Gen, kept: -n, charged: true})
+	if holds(l.table, key(e.client)) { // a debt has a floor: less may have been charged
+		st := stored(l.table, key(e.client))
+		l.takes[e.client] = append(l.takes[e.client], &entry{client: e.client, at: l.now, gen: st.Gen, kept: st.Used - before, charged: true})
 	}
 }
 
