@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -169,6 +170,6 @@ func take(s *Set, f *Facts, now limit.Instant) bool {
 		claims = append(claims, limit.Claim{Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Key: h.Key, N: 1})
 	}
 	var l limit.Limiter
-	_, v := l.Acquire(nil, now, claims)
+	_, v := l.Acquire(context.Background(), now, claims)
 	return v.OK
 }

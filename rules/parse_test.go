@@ -375,3 +375,10 @@ func TestManyErrorsAreCutOff(t *testing.T) {
 		t.Errorf("%d errors; the last is %v", len(list), list[len(list)-1])
 	}
 }
+
+func TestAFaultThatAliasesRepeatIsReportedOnce(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules:\n- {name: a, limit: &l 100}\n- {name: b, limit: *l}\n"))
+	if list, _ := err.(ErrorList); len(list) != 1 || list[0].Error() != `f.yaml:3:23: limit "100": 100 in how long?` {
+		t.Errorf("got:\n%v", err)
+	}
+}

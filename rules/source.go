@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -227,9 +228,11 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// errors returns all errors, sorted.
+// errors returns all errors, sorted. What is wrong with a value that aliases use
+// again is said once.
 func (s *source) errors() ErrorList {
 	s.errs.sort()
+	s.errs = slices.CompactFunc(s.errs, func(a, b *Error) bool { return a.Pos == b.Pos && a.Msg == b.Msg })
 	if s.more {
 		s.errs = append(s.errs, &Error{Pos: s.pos(0, 0), Len: 1, Msg: fmt.Sprintf("more than %d errors; the rest are not shown", maxErrors)})
 		s.more = false
