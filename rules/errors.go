@@ -159,6 +159,15 @@ func (l ErrorList) Lines() []string {
 	return lines
 }
 
+// Unwrap returns the errors one by one.
+func (l ErrorList) Unwrap() []error {
+	errs := make([]error, len(l))
+	for i, e := range l {
+		errs[i] = e
+	}
+	return errs
+}
+
 // Err returns l as an error, or nil when it is empty.
 func (l ErrorList) Err() error {
 	if len(l) == 0 {

@@ -218,7 +218,7 @@ func (p *parser) admin(n *node) {
 	default:
 		p.file.Admin = Admin{Addr: addr, Pos: p.posOf(at)}
 		for _, l := range p.file.Listen {
-			if l.Addr == addr {
+			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
 				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
 			}
 		}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newReload() *cobra.Command {
+	var config, addr string
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the running gateway read its file now, and wait for the outcome",
+		Long:  "reload asks the running gateway to read its file, waits, and prints what changed,\nor the errors (and exits 1; the gateway runs on with what it had).",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			status, text, err := ask(cmd.Context(), http.MethodPost, "/reload", addr, config, time.Minute)
+			if err != nil {
+				return err
+			}
+			if status != http.StatusOK {
+				fmt.Fprint(cmd.ErrOrStderr(), text)
+				return errSaid
+			}
+			fmt.Fprint(cmd.OutOrStdout(), text)
+			return nil
+		},
+	}
+	configFlag(cmd, &config)
+	cmd.Flags().StringVar(&addr, "admin", "", "the `address` of the admin listener (default: what the file says)")
+	return cmd
+}
+
+func newHealthcheck() *cobra.Command {
+	var config, addr string
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Exit 0 if the gateway on this machine takes traffic",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			status, text, err := ask(cmd.Context(), http.MethodGet, "/readyz", addr, config, 3*time.Second)
+			if err != nil {
+				return err
+			}
+			if status != http.StatusOK {
+				return fmt.Errorf("%s", strings.TrimSpace(text))
+			}
+			fmt.Fprint(cmd.OutOrStdout(), text)
+			return nil
+		},
+	}
+	configFlag(cmd, &config)
+	cmd.Flags().StringVar(&addr, "admin", "", "the `address` of the admin listener (default: what the file says)")
+	return cmd
+}
+
+// ask sends a request to the admin listener of the running gateway.
+func ask(ctx context.Context, method, path, given, config string, patience time.Duration) (int, string, error) {
+	addr, err := adminAddr(given, config)
+	if err != nil {
+		return 0, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	client := &http.Client{Transport: &http.Transport{}} // no proxy of the environment between us
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, "", &hintError{
+			err:  fmt.Errorf("asking the gateway at %s: %w", addr, err),
+			hint: "is it running there? name another address with --admin",
+		}
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	return res.StatusCode, string(text), err
+}

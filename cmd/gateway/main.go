@@ -1,0 +1,104 @@
+// Command gateway stands in front of an API and holds its clients to the limits
+// of one YAML file, which is applied as it is saved.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes: 0 done, 1 failed (bad file, cannot bind, reload refused), 2 wrong usage.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// run is the program. stdout is for results, stderr for everything else.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errSaid):
+		return exitFailed
+	}
+	if u, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(errs, "gateway: %v\nhint: gateway %s --help\n", u.err, u.command)
+		return exitUsage
+	}
+	fmt.Fprintf(errs, "gateway: %v\n", err)
+	if h, ok := errors.AsType[*hintError](err); ok {
+		fmt.Fprintf(errs, "hint: %s\n", h.hint)
+	}
+	return exitFailed
+}
+
+// errSaid is the error of a command that has already said what went wrong.
+var errSaid = errors.New("said")
+
+// usageError says that the command line was wrong.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+// hintError is an error with what to do about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without the hint.
+func (e *hintError) Unwrap() error { return e.err }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gateway",
+		Short:         "A rate-limiting gateway in front of your API",
+		Long:          "gateway stands in front of an API and holds its clients to the limits of one YAML file.\nThe file is applied as it is saved; a broken one changes nothing.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          wrongUsage(cobra.NoArgs),
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.Name(), err} })
+	root.CompletionOptions.DisableDefaultCmd = true
+	for _, cmd := range []*cobra.Command{
+		newRun(), newDemo(), newCheck(), newReload(), newHealthcheck(), newVersion(),
+	} {
+		if cmd.Args == nil {
+			cmd.Args = cobra.NoArgs
+		}
+		cmd.Args = wrongUsage(cmd.Args)
+		root.AddCommand(cmd)
+	}
+	return root
+}
+
+// wrongUsage marks the errors of args as those of the command line.
+func wrongUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if err := args(cmd, a); err != nil {
+			return &usageError{cmd.Name(), err}
+		}
+		return nil
+	}
+}

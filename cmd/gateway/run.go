@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"gateway/rules"
+)
+
+func newRun() *cobra.Command {
+	var config, upstream, rate, listen, color string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve",
+		Long: "run serves the configuration file and applies it anew whenever it is saved.\n" +
+			"With --upstream and --limit no file is needed: each address gets that limit.",
+		Example: "  gateway run -c gateway.yaml\n  gateway run --upstream http://localhost:3000 --limit 100/m",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case upstream == "" && rate == "" && listen == "":
+			case config != "":
+				return &usageError{"run", errors.New("--upstream, --limit and --listen replace the file: leave out -c")}
+			case upstream == "" || rate == "":
+				return &usageError{"run", errors.New("--upstream and --limit go together: gateway run --upstream http://localhost:3000 --limit 100/m")}
+			}
+			if color != "auto" && color != "always" && color != "never" {
+				return &usageError{"run", fmt.Errorf("--color %s: use auto, always or never", color)}
+			}
+			if upstream != "" {
+				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
+				return s.serveOnce(cmd.Context(), cmd, fileFromFlags(upstream, rate, listen), nil)
+			}
+			return serveFile(cmd, config, color)
+		},
+	}
+	configFlag(cmd, &config)
+	f := cmd.Flags()
+	f.StringVar(&upstream, "upstream", "", "the `URL` of your API, in place of a file")
+	f.StringVar(&rate, "limit", "", "how much each address may do, as in 100/m")
+	f.StringVar(&listen, "listen", "", "the `address` to listen on, in place of a file (default :8080)")
+	f.StringVar(&color, "color", "auto", "colours in the log: auto, always or never")
+	return cmd
+}
+
+// fileFromFlags writes the file that the flags stand for. What is quoted cannot
+// become anything but a value.
+func fileFromFlags(upstream, rate, listen string) []byte {
+	text := "upstream: " + strconv.Quote(upstream) + "\n"
+	if listen != "" {
+		text += "listen: " + strconv.Quote(listen) + "\n"
+	}
+	return []byte(text + "rules:\n  - name: per-ip\n    key: ip\n    limit: " + strconv.Quote(rate) + "\n")
+}
+
+// serveFile serves the file at path and follows it.
+func serveFile(cmd *cobra.Command, config, color string) error {
+	path, err := findConfig(config)
+	if err != nil {
+		return err
+	}
+	s := newServer(configName(path), cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
+	if path == "-" {
+		data, err := readConfig(path, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		return s.serveOnce(cmd.Context(), cmd, data, nil)
+	}
+	s.follow(path)
+	first, err := s.loop.Load(cmd.Context())
+	if err != nil {
+		return startProblem(cmd, err)
+	}
+	if first.Warning != "" {
+		s.log.Warn("configuration", "warning", first.Warning)
+	}
+	return s.serve(cmd.Context(), nil)
+}
+
+// serveOnce serves a configuration that no file holds.
+func (s *server) serveOnce(ctx context.Context, cmd *cobra.Command, data []byte, ready func()) error {
+	if _, err := s.apply(ctx, data); err != nil {
+		return startProblem(cmd, err)
+	}
+	return s.serve(ctx, ready)
+}
+
+// startProblem prints the errors of a file that keeps the gateway from starting.
+func startProblem(cmd *cobra.Command, err error) error {
+	if list, ok := errors.AsType[rules.ErrorList](err); ok {
+		printErrors(cmd.ErrOrStderr(), list, "; nothing is running.")
+		return errSaid
+	}
+	return err
+}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"gateway/limit"
+	"gateway/proxy"
+	"gateway/proxy/admin"
+	"gateway/reload"
+	"gateway/rules"
+)
+
+// server is a gateway that runs: the front door, its listeners, the admin
+// listener and the loop that follows the file.
+type server struct {
+	name   string // of the file, in messages
+	log    *logger
+	access *proxy.AccessLog
+	out    io.Writer
+	clock  *proxy.Clock
+	loop   *reload.Loop // nil without a file to follow
+
+	gateway  *proxy.Gateway // nil before the first file
+	public   *proxy.Doors
+	admin    *proxy.Doors
+	loaded   time.Time
+	draining atomic.Bool
+}
+
+func newServer(name string, out, errs io.Writer, color string) *server {
+	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
+	s.access = proxy.NewAccessLog(out, "off")
+	return s
+}
+
+// follow makes the server follow the file at path.
+func (s *server) follow(path string) {
+	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply}
+}
+
+// apply puts a new version of the file in force, as a whole or not at all.
+func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
+	file, err := rules.Parse(s.name, data)
+	if err != nil {
+		return reload.Change{}, err
+	}
+	var before *proxy.Snapshot
+	if s.gateway != nil {
+		before = s.gateway.Current()
+	}
+	snap, err := proxy.Build(file, before, s.log.Logger)
+	if err != nil {
+		return reload.Change{}, err
+	}
+	first := s.gateway == nil
+	if first {
+		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
+		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
+		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
+	}
+	public, private, err := s.bind(file)
+	if err != nil {
+		if first {
+			s.gateway = nil
+		}
+		return reload.Change{}, err
+	}
+	if !first {
+		s.gateway.Swap(snap)
+	}
+	public.Commit(doorSettings(file))
+	private.Commit(adminSettings)
+	s.log.configure(file.Log.Level, file.Log.Format)
+	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
+	s.loaded = time.Now()
+	for _, w := range file.Warnings {
+		s.log.Warn("configuration", "warning", w.Error())
+	}
+	return s.changed(before, snap), nil
+}
+
+// bind binds what the file wants to listen on and is not bound yet.
+func (s *server) bind(file *rules.File) (public, private *proxy.Opening, err error) {
+	addrs := make([]string, len(file.Listen))
+	for i, l := range file.Listen {
+		addrs[i] = l.Addr
+	}
+	if public, err = s.public.Prepare(addrs); err != nil {
+		return nil, nil, bindProblem(file, err)
+	}
+	var adminAddrs []string
+	if !file.Admin.Off {
+		adminAddrs = []string{file.Admin.Addr}
+	}
+	if private, err = s.admin.Prepare(adminAddrs); err != nil {
+		public.Abort()
+		return nil, nil, bindProblem(file, err)
+	}
+	return public, private, nil
+}
+
+// bindProblem places the error of binding in the file.
+func bindProblem(file *rules.File, err error) error {
+	b, ok := errors.AsType[*proxy.BindError](err)
+	if !ok {
+		return err
+	}
+	pos := file.Admin.Pos
+	for _, l := range file.Listen {
+		if l.Addr == b.Addr {
+			pos = l.Pos
+		}
+	}
+	if pos.Line == 0 {
+		return fmt.Errorf("cannot listen on %s: %v", b.Addr, b.Err)
+	}
+	return fmt.Errorf("%v: cannot listen on %s: %v", pos, b.Addr, b.Err)
+}
+
+func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
+	if before == nil {
+		return reload.Change{Attrs: []slog.Attr{
+			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
+		}}
+	}
+	diff := now.Rules().Change(before.Rules()).String()
+	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
+}
+
+func doorSettings(f *rules.File) proxy.DoorSettings {
+	return proxy.DoorSettings{
+		ReadHeader: f.Timeouts.ReadHeader, Idle: f.Timeouts.Idle, Write: f.Timeouts.Write,
+		HeaderBytes: int(f.Limits.HeaderBytes + f.Limits.URL),
+	}
+}
+
+// adminSettings are those of the admin listener, whatever the file says.
+var adminSettings = proxy.DoorSettings{
+	ReadHeader: 10 * time.Second, Idle: 2 * time.Minute, Write: 30 * time.Second, HeaderBytes: 64 << 10,
+}
+
+func accessFormat(access string, out io.Writer) string {
+	switch {
+	case access != "auto":
+		return access
+	case isTerminal(out):
+		return "text"
+	}
+	return "json"
+}
+
+// serve runs until a signal or ctx ends it, and drains. ready is called once
+// everything listens.
+func (s *server) serve(ctx context.Context, ready func()) error {
+	signal.Ignore(syscall.SIGPIPE) // a reader of our logs that goes away must not take us along
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(stop)
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
+	wg.Go(func() { sweeper.Run(work) })
+	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
+	logged := make(chan struct{})
+	go func() { s.access.Run(logs); close(logged) }()
+	if s.loop != nil {
+		wg.Go(func() { s.loop.Run(work) })
+	}
+	wg.Go(func() { s.reloadOn(work, hup) })
+
+	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
+		"rules", len(s.gateway.Current().Rules().Rules))
+	if ready != nil {
+		ready()
+	}
+	daemon.SdNotify(false, daemon.SdNotifyReady)
+	select {
+	case <-ctx.Done():
+	case sig := <-stop:
+		s.log.Info("stopping", "signal", sig.String())
+	}
+	err := s.drain(stop)
+	stopLogs()
+	select {
+	case <-logged:
+	case <-time.After(2 * time.Second): // whoever reads the log has stopped reading
+	}
+	return err
+}
+
+// reloadOn reloads on each signal.
+func (s *server) reloadOn(ctx context.Context, hup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		if s.loop == nil {
+			s.log.Warn("SIGHUP without a file to reload")
+			continue
+		}
+		s.loop.Trigger(ctx) // which logs the outcome
+	}
+}
+
+// drain stops: not ready, then no new connections, then what is in progress
+// ends, at most shutdown_timeout; a second signal ends it at once.
+func (s *server) drain(stop <-chan os.Signal) error {
+	daemon.SdNotify(false, daemon.SdNotifyStopping)
+	s.draining.Store(true)
+	file := s.gateway.Current().Rules().File
+	over := time.After(file.ShutdownDelay)
+	select {
+	case <-over:
+	case <-stop:
+		return errCut
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), file.ShutdownTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.public.Shutdown(ctx, func() bool { return s.gateway.InFlight() == 0 }) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.log.Warn("requests were cut off at the end of shutdown_timeout", "timeout", file.ShutdownTimeout)
+		}
+	case <-stop:
+		return errCut
+	}
+	s.log.Info("stopped")
+	s.admin.Shutdown(ctx, nil)
+	return nil
+}
+
+var errCut = errors.New("stopped at once by a second signal")
+
+func (s *server) tables() []*limit.Table {
+	list := s.gateway.Current().Rules().Rules
+	tables := make([]*limit.Table, len(list))
+	for i, r := range list {
+		tables[i] = r.Live.Table
+	}
+	return tables
+}
+
+func (s *server) adminHandler() http.Handler {
+	return admin.NewHandler(admin.Config{
+		Gateway: s.gateway,
+		Ready:   func() bool { return !s.draining.Load() },
+		Reload:  s.reload,
+		Reloads: s.reloads,
+		Build:   build(),
+	})
+}
+
+// reload is what POST /reload does.
+func (s *server) reload(ctx context.Context) (string, error) {
+	if s.loop == nil {
+		return "", errors.New("there is no file to reload: the rules are from the command line")
+	}
+	out, err := s.loop.Trigger(ctx)
+	if list, ok := errors.AsType[rules.ErrorList](err); ok {
+		var b strings.Builder
+		printErrors(&b, list, "; the running settings are unchanged.")
+		return "", errors.New(b.String())
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w\nthe running settings are unchanged", err)
+	}
+	return out.String(), nil
+}
+
+func (s *server) reloads() admin.Reloads {
+	if s.loop == nil {
+		return admin.Reloads{OK: true, Since: float64(s.loaded.UnixNano()) / 1e9, Counts: map[string]uint64{}}
+	}
+	st := s.loop.Status()
+	r := admin.Reloads{OK: st.OK, Since: float64(st.Since.UnixNano()) / 1e9, Counts: map[string]uint64{}}
+	for result, n := range st.Reloads {
+		r.Counts[string(result)] = n
+	}
+	return r
+}

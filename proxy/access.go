@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"gateway/limit"
+)
+
+// Record is what the access log says of one request, or of several refused ones
+// of one key that are summed up.
+type Record struct {
+	// At is the instant of the decision, Seq its number in this process: the two
+	// put requests into the order in which they were decided.
+	At  limit.Instant
+	Seq uint64
+	// Client is the client's address, Peer the other end of its connection.
+	Client, Peer netip.Addr
+	// Method, Target (path and query, secrets blanked), Proto, Referer and
+	// UserAgent are the client's own words.
+	Method, Target, Proto, Referer, UserAgent string
+	// Status is that of the answer, 499 when the client left before it.
+	Status int
+	// Bytes are those of the answer's body, Duration that of the whole request.
+	Bytes    int64
+	Duration time.Duration
+	// Upstream, Route and Rule are names of the file; Rule names those that
+	// refused, DryRun those that would have.
+	Upstream, Route, Rule, DryRun string
+	// RequestID is X-Request-Id, TraceID that of traceparent.
+	RequestID, TraceID string
+	// Result is none, allowed, failed, blocked or rejected.
+	Result string
+	// Cost are the units asked for and Settled those kept in the end.
+	Cost, Settled int64
+	// Err is why the upstream gave no answer.
+	Err string
+	// Count is how many requests the line stands for, when it is more than one.
+	Count int64
+
+	key limit.Digest // of the first refusing rule
+}
+
+// AccessLog writes a line for each request. Requests never wait for it: they
+// put a Record into a bounded queue, and when that is full the Record is
+// dropped and counted. Run writes.
+type AccessLog struct {
+	queue   chan Record
+	dropped atomic.Int64
+	format  atomic.Pointer[formatter]
+	out     io.Writer
+}
+
+const accessQueue = 4096
+
+// NewAccessLog returns an AccessLog that writes to out in format "text", "json",
+// "combined" or "off".
+func NewAccessLog(out io.Writer, format string) *AccessLog {
+	a := &AccessLog{queue: make(chan Record, accessQueue), out: out}
+	a.SetFormat(format)
+	return a
+}
+
+// SetFormat changes the format from the next line on.
+func (a *AccessLog) SetFormat(format string) {
+	f := formatters[format]
+	a.format.Store(&f)
+}
+
+// Dropped returns how many records were lost: the queue was full, or writing
+// failed.
+func (a *AccessLog) Dropped() int64 { return a.dropped.Load() }
+
+// add never blocks.
+func (a *AccessLog) add(r Record) {
+	select {
+	case a.queue <- r:
+	default:
+		a.dropped.Add(1)
+	}
+}
+
+// on says that records are wanted.
+func (a *AccessLog) on() bool { return a != nil && *a.format.Load() != nil }
+
+// Run writes records until ctx ends, then what is in the queue, and returns nil.
+func (a *AccessLog) Run(ctx context.Context) error {
+	w := bufio.NewWriterSize(a.out, 64<<10)
+	var s summary
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-a.queue:
+			a.write(w, &s, r)
+			for n := len(a.queue); n > 0; n-- {
+				a.write(w, &s, <-a.queue)
+			}
+		case <-tick.C:
+			a.flushSummary(w, &s)
+		case <-ctx.Done():
+			for n := len(a.queue); n > 0; n-- {
+				a.write(w, &s, <-a.queue)
+			}
+			a.flushSummary(w, &s)
+			a.flush(w)
+			return nil
+		}
+		a.flush(w)
+	}
+}
+
+func (a *AccessLog) flush(w *bufio.Writer) {
+	if err := w.Flush(); err != nil {
+		a.dropped.Add(1)
+		w.Reset(a.out) // a bufio.Writer keeps its error for ever
+	}
+}
+
+func (a *AccessLog) write(w *bufio.Writer, s *summary, r Record) {
+	if s.absorb(&r) {
+		return
+	}
+	a.print(w, &r)
+}
+
+func (a *AccessLog) flushSummary(w *bufio.Writer, s *summary) {
+	for _, r := range s.take() {
+		a.print(w, r)
+	}
+}
+
+func (a *AccessLog) print(w *bufio.Writer, r *Record) {
+	if f := *a.format.Load(); f != nil {
+		var buf [1024]byte
+		w.Write(f(buf[:0], r))
+	}
+}
+
+// summary folds the refusals of one key beyond so many in a second into one
+// record, so that a client that hammers does not write the log.
+type summary struct {
+	counts map[limit.Digest]int64
+	folded map[limit.Digest]*Record
+}
+
+const (
+	singleLines = 10    // refusals of one key a second that have a line of their own
+	maxFolded   = 10000 // keys told apart in one second; beyond it each has its lines
+)
+
+// absorb says that r is part of a sum and needs no line of its own.
+func (s *summary) absorb(r *Record) bool {
+	if r.key == (limit.Digest{}) {
+		return false
+	}
+	if s.counts == nil {
+		s.counts, s.folded = map[limit.Digest]int64{}, map[limit.Digest]*Record{}
+	}
+	n, known := s.counts[r.key]
+	if !known && len(s.counts) >= maxFolded {
+		return false
+	}
+	s.counts[r.key] = n + 1
+	if n < singleLines {
+		return false
+	}
+	sum := s.folded[r.key]
+	if sum == nil {
+		c := *r
+		sum = &c
+		sum.Count, sum.Bytes = 0, 0
+		s.folded[r.key] = sum
+	}
+	sum.Count++
+	sum.Bytes += r.Bytes
+	sum.At, sum.Seq = r.At, r.Seq
+	return true
+}
+
+// take returns the sums and begins anew.
+func (s *summary) take() []*Record {
+	list := make([]*Record, 0, len(s.folded))
+	for _, r := range s.folded {
+		list = append(list, r)
+	}
+	clear(s.counts)
+	clear(s.folded)
+	return list
+}

@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gateway/proxy"
+	"gateway/proxy/upstream"
+)
+
+// collector reads the counters of the gateway at scrape time.
+type collector struct{ c Config }
+
+func newCollector(c Config) collector { return collector{c} }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("gateway_"+name, help, labels, nil)
+}
+
+var (
+	buildInfo  = desc("build_info", "What runs; always 1.", "version", "revision", "goversion")
+	configInfo = desc("config_info", "The configuration in force; always 1.", "hash")
+
+	requests  = desc("requests_total", "Requests answered; code 499 when the client left first.", "route", "method", "code")
+	inFlight  = desc("requests_in_flight", "Requests in progress, tunnels included.", "route")
+	duration  = desc("request_duration_seconds", "Time from a request to the end of its answer.", "route")
+	overhead  = desc("overhead_seconds", "The gateway's own time before a request goes to its upstream.")
+	bytesIn   = desc("request_bytes_total", "Bytes of request bodies.", "route")
+	bytesOut  = desc("response_bytes_total", "Bytes of response bodies.", "route")
+	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
+	dropped   = desc("log_dropped_total", "Access log lines dropped because their queue was full.")
+
+	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
+	units     = desc("rule_units_total", "Units taken.", "rule")
+	nearLimit = desc("rule_near_limit_total", "Decisions after which four fifths of the limit or more were used.", "rule")
+	keys      = desc("rule_keys", "Keys remembered.", "rule")
+	evictions = desc("rule_evictions_total", "Keys dropped before they were idle because memory was full.", "rule")
+
+	upRequests = desc("upstream_requests_total", "Answers of upstream servers by class of status; code error is none.", "upstream", "server", "code")
+	upDuration = desc("upstream_duration_seconds", "Time to the first byte of an upstream's answer.", "upstream")
+	upUp       = desc("upstream_up", "Whether the server takes requests: 1, or 0 while it is out.", "upstream", "server")
+
+	reloads       = desc("config_reloads_total", "Reloads of the configuration.", "result")
+	reloadOK      = desc("config_last_reload_successful", "Whether the file as last seen is in force: 1 or 0.")
+	reloadSuccess = desc("config_last_reload_success_timestamp_seconds", "When what is in force was loaded.")
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped,
+		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, reloads, reloadOK, reloadSuccess,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	histogram := func(d *prometheus.Desc, bounds []time.Duration, r upstream.Reading, labels ...string) {
+		buckets, total := cumulate(bounds, r)
+		ch <- prometheus.MustNewConstHistogram(d, total, r.Sum.Seconds(), buckets, labels...)
+	}
+	g := c.c.Gateway
+	snap := g.Current()
+	gauge(buildInfo, 1, c.c.Build.Version, c.c.Build.Revision, c.c.Build.GoVersion)
+	gauge(configInfo, 1, snap.Rules().Hash)
+	for _, r := range g.Routes() {
+		for _, a := range r.Responses {
+			counter(requests, float64(a.Count), r.Route, a.Method, strconv.Itoa(a.Code))
+		}
+		gauge(inFlight, float64(r.InFlight), r.Route)
+		histogram(duration, proxy.RequestBounds, r.Duration, r.Route)
+		counter(bytesIn, float64(r.RequestBytes), r.Route)
+		counter(bytesOut, float64(r.ResponseBytes), r.Route)
+	}
+	histogram(overhead, proxy.OverheadBounds, g.Overhead())
+	counter(forwarded, float64(g.UntrustedForwarded()))
+	if a := g.AccessLog(); a != nil {
+		counter(dropped, float64(a.Dropped()))
+	}
+	for _, r := range snap.Rules().Rules {
+		live := r.Live
+		for _, d := range []struct {
+			result string
+			n      int64
+		}{
+			{"allowed", live.Allowed.Load()}, {"rejected", live.Rejected.Load()},
+			{"dry_run_rejected", live.DryRunRejected.Load()}, {"failed_closed", live.FailedClosed.Load()},
+			{"skipped", live.Skipped.Load()},
+		} {
+			counter(decisions, float64(d.n), r.Name, "", d.result)
+		}
+		stats := live.Table.Stats()
+		counter(units, float64(live.Units.Load()), r.Name)
+		counter(nearLimit, float64(live.NearLimit.Load()), r.Name)
+		gauge(keys, float64(stats.Keys), r.Name)
+		counter(evictions, float64(stats.Evictions), r.Name)
+	}
+	for name, p := range snap.Pools() {
+		d := p.Durations()
+		histogram(upDuration, upstream.DurationBounds[:], upstream.Reading{Counts: d.Counts[:], Sum: d.Sum}, name)
+		for _, s := range p.Stats() {
+			server := s.URL.Redacted()
+			for class, n := range s.Answers {
+				counter(upRequests, float64(n), name, server, className(class))
+			}
+			counter(upRequests, float64(s.Failures), name, server, "error")
+			gauge(upUp, truth(s.Up), name, server)
+		}
+	}
+	status := c.c.Reloads()
+	for result, n := range status.Counts {
+		counter(reloads, float64(n), result)
+	}
+	gauge(reloadOK, truth(status.OK))
+	gauge(reloadSuccess, status.Since)
+}
+
+func className(class int) string {
+	if class == 0 {
+		return "other"
+	}
+	return strconv.Itoa(class) + "xx"
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// cumulate turns counts per bucket into Prometheus's cumulative ones.
+func cumulate(bounds []time.Duration, r upstream.Reading) (map[float64]uint64, uint64) {
+	buckets := make(map[float64]uint64, len(bounds))
+	var sum uint64
+	for i, b := range bounds {
+		sum += r.Counts[i]
+		buckets[b.Seconds()] = sum
+	}
+	return buckets, sum + r.Counts[len(bounds)]
+}

@@ -1,0 +1,17 @@
+// Package admin is the listener for whoever runs the gateway: liveness and
+// readiness, metrics, and the reload on request.
+//
+//	GET  /healthz   200 while the process lives
+//	GET  /readyz    200 while it takes traffic: a configuration is loaded, its
+//	                listeners are bound and it is not draining; never the upstreams,
+//	                since one broken pool must not take every gateway off its balancer
+//	GET  /metrics   Prometheus
+//	POST /reload    reads the file now: 200 with what changed, 422 with the errors
+//
+// Figures are plain counters in the packages below, read when they are asked
+// for. No label ever takes what a client chooses.
+//
+// The listener is on the loopback, which a browser on the same machine can
+// reach too, so every request must name the loopback in Host (against DNS
+// rebinding) and none may come from another origin.
+package admin

@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gateway/proxy"
+)
+
+// Config is what the admin listener shows and can do. All fields are required.
+type Config struct {
+	// Gateway is the front door whose figures are shown.
+	Gateway *proxy.Gateway
+	// Ready says whether traffic is welcome.
+	Ready func() bool
+	// Reload reads the file now and returns what changed. Its error has the
+	// errors of the file in it.
+	Reload func(context.Context) (string, error)
+	// Reloads returns how the reloads went so far.
+	Reloads func() Reloads
+	// Build says what runs.
+	Build Build
+}
+
+// Reloads says how the reloads went.
+type Reloads struct {
+	// OK says that the file as it was last seen is in force.
+	OK bool
+	// Since is when what is in force was loaded, in Unix seconds.
+	Since float64
+	// Counts has the number of reloads by result.
+	Counts map[string]uint64
+}
+
+// Build says what runs.
+type Build struct{ Version, Revision, GoVersion string }
+
+// NewHandler returns the handler of the admin listener.
+func NewHandler(c Config) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		newCollector(c),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !c.Ready() {
+			say(w, http.StatusServiceUnavailable, "not ready")
+			return
+		}
+		say(w, http.StatusOK, "ready")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
+		text, err := c.Reload(r.Context())
+		if err != nil {
+			say(w, http.StatusUnprocessableEntity, err.Error())
+			return
+		}
+		say(w, http.StatusOK, text)
+	})
+	return guard(mux)
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+}
+
+// guard refuses what a web page could make a browser send: a request under a
+// name that is not this machine's, or from another origin.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocal(r.Host) {
+			say(w, http.StatusForbidden, "the admin listener answers to localhost and to IP addresses only, not to "+fmt.Sprintf("%q", r.Host))
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			u, err := url.Parse(origin)
+			if err != nil || u.Host != r.Host {
+				say(w, http.StatusForbidden, "requests from other origins are refused")
+				return
+			}
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+			say(w, http.StatusForbidden, "requests from other sites are refused")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocal says that host is localhost or an address: a name an attacker's DNS
+// can point here is neither.
+func isLocal(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil
+}

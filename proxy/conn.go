@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// minProgress is how many bytes a span of `timeouts.read` or `timeouts.write`
+// must see for the other side not to count as stalled.
+const minProgress = 1 << 10
+
+// conn is an accepted connection. A write to it may take as long as it likes
+// while in each span the client takes at least minProgress bytes or all that is
+// left: a slow honest download of any length lives, a stalled one ends.
+type conn struct {
+	net.Conn
+	span time.Duration // 0 is no bound
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (n int, err error) {
+	if c.span <= 0 {
+		return c.Conn.Write(p)
+	}
+	for {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.span)); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(p[n:])
+		n += m
+		if err == nil || m < minProgress || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
+}
+
+// CloseWrite half-closes the connection where it can be, for tunnels.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// earlyConn is a hijacked connection of which the server has already read a part.
+type earlyConn struct {
+	net.Conn
+	early *bufio.Reader // nil once it is empty
+}
+
+// Read implements net.Conn.
+func (c *earlyConn) Read(p []byte) (int, error) {
+	if c.early != nil {
+		if n := c.early.Buffered(); n > 0 {
+			return c.early.Read(p[:min(n, len(p))])
+		}
+		c.early = nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite half-closes the connection where it can be.
+func (c *earlyConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

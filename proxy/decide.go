@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"gateway/limit"
+	"gateway/proxy/upstream"
+	"gateway/rules"
+)
+
+// match finds the route and the rules of the request (step 4). It returns false
+// when the request is answered already: blocked, without a route, or without a
+// key that a rule insists on. Nothing has been charged then.
+func (x *exchange) match(snap *Snapshot) bool {
+	if snap.rules.Blocked(&x.facts) {
+		x.fail(problem{status: http.StatusForbidden, detail: "Requests like this one are blocked here."})
+		x.result = resultBlocked
+		return false
+	}
+	route := snap.rules.Route(&x.facts)
+	if route == nil {
+		x.fail(problem{status: http.StatusNotFound, detail: "No route of this gateway takes this request."})
+		return false
+	}
+	x.facts.Route, x.routed, x.pool = route.Name, route.Name, route.Upstream
+	x.route = snap.routes[route.Name]
+	x.route.inFlight.Add(1)
+	path := x.path.Forward()
+	if route.StripPrefix != "" {
+		if rest, ok := x.path.Cut(route.StripPrefix); ok {
+			path = rest
+		}
+	}
+	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
+	x.hits = snap.rules.Match(&x.facts, x.hits)
+	if err := x.facts.QueryError(); err != nil {
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+		return false
+	}
+	for i := range x.hits {
+		if h := &x.hits[i]; h.Missing {
+			x.fail(problem{
+				status: http.StatusBadRequest, rules: []string{h.Rule.Name}, title: "Key missing",
+				detail: `Rule "` + h.Rule.Name + `" needs ` + h.Rule.KeyText + ` in the request.`,
+			})
+			return false
+		}
+	}
+	return true
+}
+
+// acquire asks the limiter (step 5) and answers what it refuses (step 6).
+func (x *exchange) acquire() bool {
+	if len(x.hits) == 0 {
+		return true
+	}
+	for i := range x.hits {
+		h := &x.hits[i]
+		mode := limit.Enforce
+		if h.Rule.DryRun {
+			mode = limit.DryRun
+		}
+		x.claims = append(x.claims, limit.Claim{
+			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: 1,
+		})
+	}
+	var v limit.Verdict
+	x.grant, v = x.g.limiter.Acquire(x.r.Context(), x.start, x.claims)
+	x.seq = x.g.decided.next()
+	x.note(v)
+	if x.headers {
+		x.describeLimits()
+	}
+	switch {
+	case v.OK:
+		x.result = resultAllowed
+		return true
+	case v.Full:
+		x.full(x.refusing[0])
+	default:
+		x.refuse(v)
+	}
+	x.result = resultRejected
+	return false
+}
+
+// note counts what each rule decided and keeps the names for answer and log.
+func (x *exchange) note(v limit.Verdict) {
+	for i := range x.claims {
+		c := &x.claims[i]
+		rule := x.hits[c.Tag].Rule
+		live := rule.Live
+		switch {
+		case rule.DryRun:
+			switch {
+			case !v.OK: // refused by another: as if it had never come
+			case c.Result.OK:
+				live.Allowed.Add(1)
+				live.Units.Add(c.N)
+			default:
+				live.DryRunRejected.Add(1)
+				x.dryRun = join(x.dryRun, rule.Name)
+			}
+			continue
+		case v.OK:
+			live.Allowed.Add(1)
+			live.Units.Add(c.N)
+		case c.Result.OK: // had room, but another had not
+		case v.Full:
+			live.FailedClosed.Add(1)
+			x.refusing = append(x.refusing, rule)
+		default:
+			live.Rejected.Add(1)
+			x.refusing = append(x.refusing, rule)
+		}
+		if nearLimit(rule, c.Result.Remaining) {
+			live.NearLimit.Add(1)
+		}
+	}
+	if len(x.refusing) > 1 {
+		sortByFile(x.refusing)
+	}
+	for _, rule := range x.refusing {
+		x.ruleNames = join(x.ruleNames, rule.Name)
+	}
+}
+
+// nearLimit says that four fifths of the limit or more are used.
+func nearLimit(r *rules.Rule, remaining int64) bool {
+	size := r.Permits
+	if r.Burst > 0 {
+		size = r.Burst
+	}
+	return remaining <= size/5
+}
+
+func join(names, name string) string {
+	if names == "" {
+		return name
+	}
+	return strings.Join([]string{names, name}, ",")
+}
+
+func sortByFile(list []*rules.Rule) {
+	for i := 1; i < len(list); i++ {
+		for j := i; j > 0 && list[j-1].Index > list[j].Index; j-- {
+			list[j-1], list[j] = list[j], list[j-1]
+		}
+	}
+}
+
+// pick chooses the server (step 7).
+func (x *exchange) pick(snap *Snapshot) (*upstream.Pool, bool) {
+	pool := snap.pools[x.pool]
+	server, ok := pool.Pick()
+	if !ok {
+		x.fail(problem{status: http.StatusServiceUnavailable, detail: "No server can take this request now.", wait: 1e9})
+		return nil, false
+	}
+	x.forward.Server = server
+	return pool, true
+}

@@ -1,0 +1,32 @@
+// Package proxy is the front door of the gateway: an http.Handler that takes a
+// request from its connection to its answer in nine steps, one below the other
+// in Gateway.ServeHTTP.
+//
+//	1 begin      an exchange, the scratch of one request; finish runs whatever happens
+//	2 Snapshot   loaded once; all that follows sees one version of the file
+//	3 read       the client's address, host, path; what is malformed ends here
+//	4 match      the route, and all rules that apply
+//	5 acquire    all rules or none are charged
+//	6 refuse     429, Retry-After and a problem that names the rules
+//	7 pick       a server of the route's pool
+//	8 Forward    through the pool's ReverseProxy; headers in front.go
+//	9 finish     settle, count, write the access line; on a panic too
+//
+// # What a client sees
+//
+// RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11) on
+// each answer that some enforced rule applied to; problem+json (RFC 9457) with
+// X-Request-Id on all that the gateway itself answers.
+//
+// # A new version of the file
+//
+// Build compiles a file into a Snapshot and has no effects; Doors.Prepare binds
+// what is new; Gateway.Swap stores the one pointer and cannot fail. A failure
+// before that leaves everything as it was.
+//
+// # What is the client's fault is not the upstream's
+//
+// A request body is read through body, which marks its own failures, and a
+// client that leaves is told apart from an upstream that fails: 499, 400 and
+// 408 are the client's, 502 and 504 the upstream's.
+package proxy

@@ -1,0 +1,305 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DoorSettings are what connections are accepted with. A change holds for new
+// connections.
+type DoorSettings struct {
+	// ReadHeader bounds the time for a request's head, Idle that between two
+	// requests; 0 is none.
+	ReadHeader, Idle time.Duration
+	// Write is the span in which a client must take something of an answer.
+	Write time.Duration
+	// HeaderBytes is the most a request's head may have before net/http itself
+	// refuses it.
+	HeaderBytes int
+}
+
+// Doors are the listening sockets of one handler: HTTP/1.1, and HTTP/2 with
+// prior knowledge. Addresses change while they are open: Prepare binds what is
+// new and may fail; Commit begins to serve there and closes what is old. It
+// starts nothing before the first Commit. Prepare, Commit, Abort, Configure and
+// Shutdown must not run at the same time.
+type Doors struct {
+	handler http.Handler
+	log     *slog.Logger
+	base    context.Context // of all requests; ends when time is up
+	cancel  context.CancelFunc
+
+	open    map[string]*door
+	current atomic.Pointer[serving]
+	old     []*serving // replaced by other settings, with connections left
+	wg      sync.WaitGroup
+}
+
+// door is one socket.
+type door struct {
+	ln   *net.TCPListener
+	done chan struct{} // closed when nothing more will be accepted; nil before serving
+}
+
+// serving is an http.Server with the settings of its time. Connections reach it
+// through a channel, so that a change of settings closes no socket.
+type serving struct {
+	settings DoorSettings
+	server   *http.Server
+	conns    chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+	alive    atomic.Int64 // connections
+}
+
+// NewDoors returns Doors for handler without any address yet.
+func NewDoors(handler http.Handler, log *slog.Logger) *Doors {
+	base, cancel := context.WithCancel(context.Background())
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Doors{handler: handler, log: log, base: base, cancel: cancel, open: map[string]*door{}}
+}
+
+// BindError says that an address could not be listened on.
+type BindError struct {
+	Addr string
+	Err  error
+}
+
+func (e *BindError) Error() string { return fmt.Sprintf("listen %q: %v", e.Addr, e.Err) }
+
+// Unwrap returns the error of the system.
+func (e *BindError) Unwrap() error { return e.Err }
+
+// Opening is a change of addresses that is bound but not yet served. Commit or
+// Abort it.
+type Opening struct {
+	doors *Doors
+	fresh map[string]*door
+	keep  []string
+}
+
+// Prepare binds those of addrs that are not open yet. When one cannot be bound
+// the error is a *BindError and everything is as it was.
+func (d *Doors) Prepare(addrs []string) (*Opening, error) {
+	o := &Opening{doors: d, fresh: map[string]*door{}, keep: addrs}
+	for _, addr := range addrs {
+		if d.open[addr] != nil || o.fresh[addr] != nil {
+			continue
+		}
+		ln, err := d.bind(addr)
+		if err != nil {
+			o.Abort()
+			return nil, &BindError{Addr: addr, Err: cause(err)}
+		}
+		o.fresh[addr] = &door{ln: ln}
+	}
+	return o, nil
+}
+
+// Abort closes what Prepare bound.
+func (o *Opening) Abort() {
+	for _, n := range o.fresh {
+		n.ln.Close()
+	}
+}
+
+// Commit serves on the new addresses with the given settings and closes the
+// others. What is in progress there ends in its own time.
+func (o *Opening) Commit(s DoorSettings) {
+	d := o.doors
+	d.Configure(s)
+	for addr, n := range o.fresh {
+		d.open[addr] = n
+		d.serve(n)
+	}
+	for addr, n := range d.open {
+		if !slices.Contains(o.keep, addr) {
+			n.close()
+			delete(d.open, addr)
+		}
+	}
+}
+
+// Addrs returns the addresses really listened on, sorted: with port 0 in the
+// file, the port that was given.
+func (d *Doors) Addrs() []string {
+	var list []string
+	for _, n := range d.open {
+		list = append(list, n.ln.Addr().String())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Configure changes the settings of new connections.
+func (d *Doors) Configure(s DoorSettings) {
+	now := d.current.Load()
+	if now != nil && now.settings == s {
+		return
+	}
+	next := d.newServing(s)
+	d.current.Store(next)
+	d.wg.Go(func() { next.server.Serve(next) })
+	if now != nil {
+		now.Close() // no more connections; those it has go on
+		d.old = append(slices.DeleteFunc(d.old, func(s *serving) bool { return s.alive.Load() == 0 }), now)
+	}
+}
+
+func (d *Doors) newServing(s DoorSettings) *serving {
+	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{})}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	v.server = &http.Server{
+		Handler:                      d.handler,
+		ReadHeaderTimeout:            s.ReadHeader,
+		IdleTimeout:                  s.Idle,
+		MaxHeaderBytes:               s.HeaderBytes,
+		DisableGeneralOptionsHandler: true, // else OPTIONS * never reaches the rules
+		Protocols:                    &protocols,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: s.Write, SendPingTimeout: time.Minute},
+		BaseContext:                  func(net.Listener) context.Context { return d.base },
+		ConnContext:                  connContext,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				v.alive.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				v.alive.Add(-1)
+			}
+		},
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	return v
+}
+
+// serve accepts on n until it is closed.
+func (d *Doors) serve(n *door) {
+	n.done = make(chan struct{})
+	d.wg.Go(func() {
+		defer close(n.done)
+		var pause time.Duration
+		for {
+			c, err := n.ln.Accept()
+			if err == nil {
+				pause = 0
+				d.hand(c)
+				continue
+			}
+			if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+				return
+			}
+			// Out of file descriptors, mostly: it passes as connections end.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			d.log.Warn("accepting a connection", "err", err, "pause", pause)
+			select {
+			case <-time.After(pause):
+			case <-d.base.Done():
+				return
+			}
+		}
+	})
+}
+
+// hand gives a connection to the server of the present settings.
+func (d *Doors) hand(c net.Conn) {
+	for {
+		s := d.current.Load()
+		select {
+		case s.conns <- &conn{Conn: c, span: s.settings.Write}:
+			return
+		case <-s.closed:
+			if d.current.Load() == s { // shut down
+				c.Close()
+				return
+			}
+		}
+	}
+}
+
+// close stops accepting. Connections that have come already are still taken.
+func (n *door) close() {
+	if n.done != nil {
+		n.ln.SetDeadline(time.Now().Add(lastCall))
+		<-n.done
+	}
+	n.ln.Close()
+}
+
+// lastCall is how long a closing socket still accepts what waits in its queue.
+const lastCall = 20 * time.Millisecond
+
+func isTimeout(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
+}
+
+// Accept implements net.Listener.
+func (s *serving) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (s *serving) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (s *serving) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Shutdown closes all doors and waits for what is in progress, idle, until ctx
+// ends; then it cuts what is left. HTTP/2 clients are told to go away. idle says
+// that no request is in progress, tunnels included; nil is true at once.
+func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
+	for addr, n := range d.open {
+		n.close()
+		delete(d.open, addr)
+	}
+	all := d.old
+	if now := d.current.Load(); now != nil {
+		all = append(all, now)
+	}
+	var wg sync.WaitGroup
+	for _, s := range all {
+		s.Close()
+		wg.Go(func() { s.server.Shutdown(ctx) })
+	}
+	wg.Wait()
+	err := waitIdle(ctx, idle) // Shutdown knows nothing of tunnels
+	d.cancel()
+	for _, s := range all {
+		s.server.Close()
+	}
+	d.wg.Wait()
+	return err
+}
+
+func waitIdle(ctx context.Context, idle func() bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for idle != nil && !idle() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}

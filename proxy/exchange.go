@@ -1,0 +1,192 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gateway/limit"
+	"gateway/proxy/upstream"
+	"gateway/rules"
+)
+
+// result is what became of a request, for the access line. The later in this
+// list the more it says.
+type result int32
+
+const (
+	resultNone    result = iota // no rule applied
+	resultAllowed               // every rule that applied had room
+	resultFailed                // answered by the gateway itself for another reason
+	resultBlocked
+	resultRejected
+)
+
+func (r result) String() string {
+	return [...]string{"none", "allowed", "failed", "blocked", "rejected"}[r]
+}
+
+// exchange is the scratch of one request. It is pooled: nothing that may live
+// longer than the handler may point to it.
+type exchange struct {
+	g *Gateway
+	r *http.Request
+	w writer
+
+	start    limit.Instant // of the request, and of its decision
+	sent     limit.Instant // when it was handed to the upstream; 0 if never
+	seq      uint64        // order of the decisions
+	id       string        // X-Request-Id
+	peer     netip.AddrPort
+	trusted  bool // the peer's forwarding headers are believed
+	grpc     bool
+	upgrade  bool // a WebSocket handshake
+	body     *body
+	limits   rules.Timeouts
+	headers  bool // limit headers are wanted
+	route    *routeStats
+	routed   string // name of the route
+	pool     string // name of the upstream
+	path     rules.Path
+	facts    rules.Facts
+	hits     []rules.Hit
+	claims   []limit.Claim
+	order    []int
+	refusing []*rules.Rule
+	buf      []byte
+	grant    limit.Grant
+	policy   string // RateLimit-Policy, or ""
+	rates    string // RateLimit
+
+	keep      []string // headers that Connection must not take away
+	secrets   []string // query parameters that rules are keyed on
+	forward   upstream.Request
+	failure   error  // why the upstream gave no answer
+	status    int    // what is logged when nothing was sent: 499
+	ruleNames string // the rules that refused, joined
+	dryRun    string // the dry-run rules that would have, joined
+	result    result
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// begin starts the exchange of r (step 1).
+func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	x := exchanges.Get().(*exchange)
+	x.g, x.r, x.start = g, r, g.clock.Now()
+	x.w = writer{ResponseWriter: w, x: x}
+	x.grpc = r.ProtoMajor >= 2 && isGRPC(r.Header.Get("Content-Type"))
+	g.inFlight.Add(1)
+	return x
+}
+
+func isGRPC(contentType string) bool {
+	rest, ok := strings.CutPrefix(contentType, "application/grpc")
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// finish ends the exchange: it settles the grant, counts and logs. It must be
+// deferred itself: it runs after a tunnel too, and on a panic. ErrAbortHandler
+// goes on to net/http, which ends the connection; any other panic is a fault of
+// ours that must not end the process.
+func (x *exchange) finish() {
+	v := recover()
+	if v != nil && v != http.ErrAbortHandler {
+		v = x.crashed(v)
+	}
+	defer func() {
+		if v != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	now := x.g.clock.Now()
+	x.grant.Done(now, nil)
+	x.boundRest()
+	x.count(now)
+	x.log(now)
+	x.g.inFlight.Add(-1)
+	x.recycle()
+}
+
+// crashed reports a panic and answers 500, or returns ErrAbortHandler when
+// something was sent already.
+func (x *exchange) crashed(v any) any {
+	x.g.log.Error("a request panicked", "panic", v, "request_id", x.id, "stack", string(debug.Stack()))
+	if x.w.status != 0 {
+		return http.ErrAbortHandler
+	}
+	clear(x.w.Header())
+	x.fail(problem{status: http.StatusInternalServerError, detail: "The gateway failed on this request."})
+	return nil
+}
+
+// boundRest gives a body that was not read to its end a deadline: net/http
+// reads on for a while before it lets the connection go.
+func (x *exchange) boundRest() {
+	if x.r.Body == nil || x.r.Body == http.NoBody || x.r.ProtoMajor >= 2 || x.forward.Upgraded {
+		return
+	}
+	if x.body != nil && x.body.atEnd() {
+		return
+	}
+	if span := x.limits.Read; span > 0 {
+		http.NewResponseController(x.w.ResponseWriter).SetReadDeadline(time.Now().Add(span))
+	}
+}
+
+// maxScratch bounds what a pooled exchange keeps, so that one odd request does
+// not make it big for ever.
+const maxScratch = 256
+
+func (x *exchange) recycle() {
+	clear(x.hits)
+	clear(x.claims)
+	clear(x.refusing)
+	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 {
+		return
+	}
+	x.facts.Reset()
+	*x = exchange{
+		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], order: x.order[:0],
+		refusing: x.refusing[:0], buf: x.buf[:0],
+	}
+	exchanges.Put(x)
+}
+
+// random returns a number in [0, n).
+func (x *exchange) random(n int64) int64 { return rand.Int64N(n) }
+
+// requestID returns the id of a trusted peer, or makes one: 128 random bits.
+func requestID(r *http.Request, trusted bool) string {
+	if trusted {
+		if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 128 && isVisible(id) {
+			return id
+		}
+	}
+	const hex = "0123456789abcdef"
+	var b [32]byte
+	hi, lo := rand.Uint64(), rand.Uint64()
+	for i := range 16 {
+		b[i], b[16+i] = hex[hi>>(60-4*i)&15], hex[lo>>(60-4*i)&15]
+	}
+	return string(b[:])
+}
+
+func isVisible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// sequence numbers decisions.
+type sequence struct{ n atomic.Uint64 }
+
+func (s *sequence) next() uint64 { return s.n.Add(1) }

@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"gateway/proxy/upstream"
+)
+
+// untrusted are the headers by which a client could pass itself off as another
+// or reach another resource than the one the rules saw; a peer that is not
+// trusted may not set them. X-Forwarded and all that begin with it go too.
+var untrusted = []string{
+	"Forwarded", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Client-Ip",
+	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+}
+
+// Rewrite implements upstream.Front: the headers of the request to the upstream.
+func (x *exchange) Rewrite(out, in *http.Request) {
+	h := out.Header
+	out.Trailer = nil // announced by the client; never a key, never forwarded
+	for name := range h {
+		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, "X-Forwarded") {
+			delete(h, name)
+		}
+	}
+	if !x.trusted {
+		for _, name := range untrusted {
+			delete(h, name)
+		}
+	}
+	// What Connection names is gone from h by now; what a rule has read must reach
+	// the upstream all the same, or the two see different requests.
+	if len(in.Header["Connection"]) > 0 {
+		for _, name := range x.keep {
+			if v, ok := in.Header[name]; ok && h[name] == nil {
+				h[name] = v
+			}
+		}
+	}
+	x.forwardedHeaders(h, in)
+	if via := in.Header["Via"]; len(via) > 0 {
+		h["Via"] = []string{strings.Join(via, ", ") + ", 1.1 gateway"}
+	} else {
+		h["Via"] = []string{"1.1 gateway"}
+	}
+	h["X-Request-Id"] = []string{x.id}
+}
+
+// forwardedHeaders sets who the client is. A trusted peer's word is kept and the
+// peer appended; anybody else's was dropped.
+func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
+	peer := x.peer.Addr().Unmap().WithZone("").String()
+	chain, proto, host := peer, "http", in.Host
+	if in.TLS != nil {
+		proto = "https"
+	}
+	if x.trusted {
+		if prior := in.Header["X-Forwarded-For"]; len(prior) > 0 {
+			chain = strings.Join(prior, ", ") + ", " + peer
+		}
+		if v := in.Header.Get("X-Forwarded-Proto"); v != "" {
+			proto = v
+		}
+		if v := in.Header.Get("X-Forwarded-Host"); v != "" {
+			host = v
+		}
+		if v, ok := in.Header["Forwarded"]; ok {
+			h["Forwarded"] = v
+		}
+	}
+	client := peer
+	if x.trusted {
+		client = x.facts.Client.String()
+	}
+	h["X-Forwarded-For"] = []string{chain}
+	h["X-Forwarded-Proto"] = []string{proto}
+	h["X-Forwarded-Host"] = []string{host}
+	h["X-Real-Ip"] = []string{client}
+}
+
+// Answer implements upstream.Front. The limit headers of an ordinary answer are
+// put on when its header goes out; a 101 never comes to that.
+func (x *exchange) Answer(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		x.decorate(res.Header)
+	}
+	return nil
+}
+
+// Fail implements upstream.Front: the request got no answer from the upstream.
+func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
+	x.failure = err
+	status := upstream.Status(err, x.r)
+	if status == upstream.StatusClientGone {
+		// Nobody is there to read an answer, and none was sent: the connection ends.
+		x.status = status
+		panic(http.ErrAbortHandler)
+	}
+	if x.w.status != 0 {
+		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
+	}
+	x.fail(problem{status: status, detail: failureText(status, err)})
+	if x.result < resultBlocked {
+		x.result = resultAllowed
+	}
+}
+
+func failureText(status int, err error) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "The request body is malformed."
+	case http.StatusRequestTimeout:
+		return "The request body came too slowly."
+	case http.StatusGatewayTimeout:
+		return "The upstream did not answer in time."
+	}
+	if _, ok := errors.AsType[*upstream.ConnectError](err); ok {
+		return "The upstream cannot be reached."
+	}
+	return "The upstream gave no usable answer."
+}

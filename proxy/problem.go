@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"gateway/limit"
+	"gateway/rules"
+)
+
+// problem is an answer of the gateway's own: application/problem+json (RFC 9457).
+type problem struct {
+	status int
+	kind   string // the type URI; "" is about:blank
+	title  string // "" is the status's own text
+	detail string
+	rules  []string      // violated-policies
+	wait   time.Duration // Retry-After; 0 or limit.Never is none
+}
+
+// quotaExceeded is the type of a refusal by a limit
+// (draft-ietf-httpapi-ratelimit-headers).
+const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// retryAfter returns wait in whole seconds, rounded up, at least 1; and false
+// when waiting does not help.
+func retryAfter(wait time.Duration) (int64, bool) {
+	if wait == limit.Never {
+		return 0, false
+	}
+	return max(1, ceilSeconds(wait)), true
+}
+
+func ceilSeconds(d time.Duration) int64 {
+	return int64(d/time.Second) + min(1, int64(d%time.Second))
+}
+
+// fail answers with a problem and remembers why, for the access line.
+func (x *exchange) fail(p problem) {
+	x.result = max(x.result, resultFailed)
+	if x.grpc {
+		x.failGRPC(p)
+		return
+	}
+	h := x.w.Header()
+	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	x.send(p.status, "application/problem+json", x.problemJSON(p))
+}
+
+// sentence returns err, which says all a client may know, as a sentence.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// send writes an answer of the gateway's own. An unread body is not waited for:
+// net/http closes the connection when much of it is left.
+func (x *exchange) send(status int, contentType, body string) {
+	h := x.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		x.w.Write([]byte(body))
+	}
+}
+
+func (x *exchange) problemJSON(p problem) string {
+	var b strings.Builder
+	b.WriteString(`{"type":`)
+	kind, title := p.kind, p.title
+	if kind == "" {
+		kind = "about:blank"
+	}
+	if title == "" {
+		title = statusText(p.status)
+	}
+	writeJSON(&b, kind)
+	b.WriteString(`,"title":`)
+	writeJSON(&b, title)
+	b.WriteString(`,"status":`)
+	b.WriteString(strconv.Itoa(p.status))
+	if p.detail != "" {
+		b.WriteString(`,"detail":`)
+		writeJSON(&b, p.detail)
+	}
+	b.WriteString(`,"instance":`)
+	writeJSON(&b, "urn:request:"+x.id)
+	if len(p.rules) > 0 {
+		b.WriteString(`,"violated-policies":[`)
+		for i, name := range p.rules {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeJSON(&b, name)
+		}
+		b.WriteByte(']')
+	}
+	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
+		b.WriteString(`,"retry_after":`)
+		b.WriteString(strconv.FormatInt(seconds, 10))
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func statusText(status int) string {
+	if status == 499 {
+		return "Client Closed Request"
+	}
+	return http.StatusText(status)
+}
+
+// failGRPC answers a gRPC call, whose clients look at the status in the
+// trailers: HTTP 200, trailers only (gRPC over HTTP/2, "Responses").
+func (x *exchange) failGRPC(p problem) {
+	code, ok := grpcCodes[p.status]
+	if !ok {
+		code = 2 // UNKNOWN
+	}
+	detail := p.detail
+	if detail == "" {
+		detail = statusText(p.status)
+	}
+	h := x.w.Header()
+	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	h.Set("Content-Type", x.r.Header.Get("Content-Type"))
+	h.Set("Grpc-Status", strconv.Itoa(code))
+	h.Set("Grpc-Message", grpcMessage(detail))
+	h.Set("Cache-Control", "no-store")
+	x.w.WriteHeader(http.StatusOK)
+}
+
+// grpcCodes are the status codes for the gateway's own answers, as gRPC's
+// HTTP-to-gRPC mapping has them, but for 429, which says what it is.
+var grpcCodes = map[int]int{
+	400: 13, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14,
+}
+
+// grpcMessage escapes text as the gRPC protocol wants: printable ASCII but "%".
+func grpcMessage(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c >= ' ' && c <= '~' && c != '%' {
+			b.WriteByte(c)
+		} else {
+			b.WriteString("%" + strings.ToUpper(strconv.FormatInt(0x100+int64(c), 16)[1:]))
+		}
+	}
+	return b.String()
+}
+
+// refuse answers a request that one or more rules refused.
+func (x *exchange) refuse(v limit.Verdict) {
+	first := x.refusing[0]
+	spec := &first.Reject
+	wait := v.Wait
+	if spec.Jitter > 0 && wait > 0 {
+		wait += time.Duration(x.random(int64(wait)/100*int64(spec.Jitter) + 1))
+	}
+	seconds, canWait := retryAfter(wait)
+	fill := func(text string) string {
+		if !strings.Contains(text, "{") {
+			return text
+		}
+		after := ""
+		if canWait {
+			after = strconv.FormatInt(seconds, 10)
+		}
+		return strings.NewReplacer("{rule}", first.Name, "{limit}", first.Limit, "{retry_after}", after).Replace(text)
+	}
+	h := x.w.Header()
+	for _, f := range spec.Headers {
+		h.Add(f.Name, fill(f.Value))
+	}
+	names := make([]string, len(x.refusing))
+	for i, r := range x.refusing {
+		names[i] = r.Name
+	}
+	p := problem{
+		status: spec.Status, kind: quotaExceeded, title: "Too many requests", rules: names, wait: wait,
+		detail: fill(spec.Detail),
+	}
+	if p.detail == "" {
+		p.detail = refusalText(names, seconds, canWait)
+	}
+	if spec.Body == "" || x.grpc {
+		x.fail(p)
+		return
+	}
+	if canWait {
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	x.send(spec.Status, spec.ContentType, fill(spec.Body))
+}
+
+func refusalText(names []string, seconds int64, canWait bool) string {
+	text := `Over the limit of rule "` + strings.Join(names, `" and rule "`) + `"; `
+	switch {
+	case !canWait:
+		return text + "this request can never pass."
+	case seconds == 1:
+		return text + "try again in 1 second."
+	}
+	return text + "try again in " + strconv.FormatInt(seconds, 10) + " seconds."
+}
+
+// full answers a request for which a rule had no memory left.
+func (x *exchange) full(r *rules.Rule) {
+	x.fail(problem{
+		status: http.StatusServiceUnavailable, title: "Temporarily at capacity", wait: time.Second,
+		detail: `Rule "` + r.Name + `" cannot take on another client now.`,
+	})
+}

@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"gateway/proxy/upstream"
+	"gateway/rules"
+)
+
+// read takes from the request what rules look at (step 3). A malformed request
+// is answered here, and read returns false; no rule and no upstream sees it.
+func (x *exchange) read(snap *Snapshot) bool {
+	r, f := x.r, &x.facts
+	x.limits, x.headers, x.keep, x.secrets = snap.timeouts, snap.headers, snap.keep, snap.secrets
+	x.peer = peerOf(r)
+	var client netip.Addr
+	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
+	x.id = requestID(r, x.trusted)
+	f.Method, f.Client, f.Header, f.RawQuery = r.Method, client, r.Header, r.URL.RawQuery
+	if p := x.malformed(snap); p.status != 0 {
+		x.fail(p)
+		return false
+	}
+	var err error
+	if f.Host, err = rules.NormalHost(r.Host); err != nil {
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+		return false
+	}
+	f.RawPath = upstream.SentPath(r)
+	if x.path, err = rules.ReadPath(f.RawPath); err != nil {
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+		return false
+	}
+	f.Path = x.path.Normal
+	x.watchForwarded(snap)
+	if r.Body != nil && r.Body != http.NoBody {
+		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read}
+		r.Body = x.body // the server keeps the one it closes
+	}
+	return true
+}
+
+// malformed returns the problem with a request that no rule should see, or one
+// with status 0.
+func (x *exchange) malformed(snap *Snapshot) problem {
+	r := x.r
+	switch {
+	case r.Method == http.MethodConnect:
+		return problem{status: http.StatusMethodNotAllowed, detail: "This gateway makes no tunnels: CONNECT is not allowed."}
+	case r.Method == "PRI":
+		return problem{status: http.StatusBadRequest, detail: "PRI is no request method."}
+	case r.RequestURI == "*" || r.URL.Path == "*":
+		return problem{status: http.StatusBadRequest, detail: "The request target * names no resource."}
+	case int64(len(r.RequestURI)) > snap.limits.URL:
+		return problem{status: http.StatusRequestURITooLong, detail: "The request target is too long."}
+	case !withinHeaderLimits(r, snap.limits):
+		return problem{status: http.StatusRequestHeaderFieldsTooLarge, detail: "The request has too many or too large header fields."}
+	case badExpect(r):
+		return problem{status: http.StatusExpectationFailed, detail: "The only expectation this gateway knows is 100-continue."}
+	}
+	return x.readUpgrade()
+}
+
+func withinHeaderLimits(r *http.Request, l rules.Limits) bool {
+	fields, bytes := 0, int64(0)
+	for name, values := range r.Header {
+		fields += len(values)
+		for _, v := range values {
+			bytes += int64(len(name) + len(v) + len(": \r\n"))
+		}
+	}
+	return fields <= l.Headers && bytes <= l.HeaderBytes
+}
+
+func badExpect(r *http.Request) bool {
+	e, ok := r.Header["Expect"]
+	return ok && (len(e) != 1 || !strings.EqualFold(e[0], "100-continue"))
+}
+
+// readUpgrade lets one kind of upgrade through: a WebSocket handshake. Any other
+// would hand the client a tunnel past every rule (golang/go#80416), so its
+// headers are dropped and the request goes on as what else it is.
+func (x *exchange) readUpgrade() problem {
+	h := x.r.Header
+	if len(h["Upgrade"]) == 0 && len(h["Http2-Settings"]) == 0 {
+		return problem{}
+	}
+	if !isWebSocket(h) || x.r.ProtoMajor >= 2 {
+		x.dropUpgrade()
+		return problem{}
+	}
+	if x.r.Method != http.MethodGet || x.r.ContentLength != 0 || len(x.r.TransferEncoding) > 0 {
+		return problem{status: http.StatusBadRequest, detail: "A WebSocket handshake is a GET without a body."}
+	}
+	x.upgrade = true
+	delete(h, "Http2-Settings")
+	return problem{}
+}
+
+func isWebSocket(h http.Header) bool {
+	up := h["Upgrade"]
+	return len(up) == 1 && strings.EqualFold(strings.TrimSpace(up[0]), "websocket") && hasToken(h["Connection"], "upgrade")
+}
+
+func (x *exchange) dropUpgrade() {
+	h := x.r.Header
+	delete(h, "Upgrade")
+	delete(h, "Http2-Settings")
+}
+
+// hasToken says that a list header holds the token, without regard to case.
+func hasToken(lines []string, token string) bool {
+	for _, line := range lines {
+		for part := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// peerKey is the context key under which a connection keeps its peer.
+type peerKey struct{}
+
+// connContext remembers the peer's address once for all requests of a connection.
+func connContext(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return context.WithValue(ctx, peerKey{}, tcp.AddrPort())
+	}
+	return ctx
+}
+
+func peerOf(r *http.Request) netip.AddrPort {
+	if peer, ok := r.Context().Value(peerKey{}).(netip.AddrPort); ok {
+		return peer
+	}
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return peer
+}

@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"gateway/proxy/upstream"
+	"gateway/rules"
+)
+
+// Snapshot is all a request needs of one version of the file, compiled. It is
+// immutable and lives until its last request ends; what outlives it (counters,
+// pools) it holds by pointer.
+type Snapshot struct {
+	rules    *rules.Set
+	pools    map[string]*upstream.Pool
+	routes   map[string]*routeStats
+	timeouts rules.Timeouts
+	limits   rules.Limits
+	headers  bool     // limit headers are sent
+	keep     []string // headers that rules read, under canonical names
+	secrets  []string // query parameters that rules are keyed on
+}
+
+// Build compiles file into a Snapshot to follow prev, which may be nil. It may
+// fail and has no effects: a Snapshot that is dropped leaves nothing behind, and
+// prev is as it was. A pool whose upstream is the same is kept, with its
+// connections and counters, and so is each rule's memory as far as the rule
+// still means the same.
+func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error) {
+	var before *rules.Set
+	if prev != nil {
+		before = prev.rules
+	}
+	set, err := file.Compile(before)
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{
+		rules: set, timeouts: file.Timeouts, limits: file.Limits,
+		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
+		routes:  make(map[string]*routeStats, len(set.Routes)),
+		headers: file.RateLimitHeaders != "off",
+		keep:    set.HeadersRead(),
+		secrets: set.QueryKeys(),
+	}
+	var errs []error
+	for i := range file.Upstreams {
+		spec := &file.Upstreams[i]
+		if prev != nil {
+			if p := prev.pools[spec.Name]; p != nil && p.Equal(spec) {
+				s.pools[spec.Name] = p
+				continue
+			}
+		}
+		p, err := upstream.New(spec, upstream.Options{Logger: log})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%v: upstream %q: %w", spec.Pos, spec.Name, err))
+			continue
+		}
+		s.pools[spec.Name] = p
+	}
+	for _, r := range set.Routes {
+		s.routes[r.Name] = newRouteStats(prev, r.Name)
+	}
+	return s, errors.Join(errs...)
+}
+
+func newRouteStats(prev *Snapshot, name string) *routeStats {
+	if prev != nil {
+		if old := prev.routes[name]; old != nil {
+			return old
+		}
+	}
+	return &routeStats{}
+}
+
+// Rules returns the compiled rules and routes.
+func (s *Snapshot) Rules() *rules.Set { return s.rules }
+
+// Pools returns the upstreams by name. The map must not be changed.
+func (s *Snapshot) Pools() map[string]*upstream.Pool { return s.pools }

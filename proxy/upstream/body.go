@@ -1,0 +1,101 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clientBody is the client's body on its way to a server. It remembers whether
+// reading it failed, for a body that broke must never look like an upstream's
+// failure, and cancels the request when the server takes no more of it.
+type clientBody struct {
+	src   io.Reader
+	ended atomic.Bool // read to its end
+	err   atomic.Pointer[ClientBodyError]
+
+	stall  time.Duration // 0: no watch
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	until time.Time // when the server is given up; zero while nothing waits for it
+	over  bool      // answered or failed: no more watching
+	gone  bool      // the server was given up
+}
+
+func newClientBody(src io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *clientBody {
+	return &clientBody{src: src, stall: stall, cancel: cancel}
+}
+
+// Read reads from the client. Between two calls the server is being written to.
+func (b *clientBody) Read(p []byte) (int, error) {
+	b.await(false)
+	n, err := b.src.Read(p)
+	switch {
+	case err == nil:
+		b.await(true)
+	case err == io.EOF:
+		b.ended.Store(true)
+	default:
+		b.err.CompareAndSwap(nil, &ClientBodyError{err})
+	}
+	return n, err
+}
+
+// Close leaves the client's body open: a transport that could not connect closes
+// it, and another server may still get it. ReverseProxy closes it in the end.
+func (b *clientBody) Close() error { return nil }
+
+// await starts or stops the time that the server has to take what was read.
+func (b *clientBody) await(server bool) {
+	if b.stall == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !server || b.over {
+		b.until = time.Time{}
+		return
+	}
+	b.until = time.Now().Add(b.stall)
+	if b.timer == nil {
+		b.timer = time.AfterFunc(b.stall, b.check)
+	}
+}
+
+// check runs when the timer fires, which is left alone while bytes flow and set
+// anew here.
+func (b *clientBody) check() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch left := time.Until(b.until); {
+	case b.over:
+	case b.until.IsZero():
+		b.timer.Reset(b.stall)
+	case left > 0:
+		b.timer.Reset(left)
+	default:
+		b.gone = true
+		b.cancel(&StallError{})
+	}
+}
+
+// rest ends the watch and reports whether it was too late.
+func (b *clientBody) rest() (gone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	return b.gone
+}
+
+func (b *clientBody) stalled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gone
+}

@@ -1,0 +1,115 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// StatusClientGone is the status under which a request is logged whose client
+// left before its answer; it is nginx's number and in no RFC.
+const StatusClientGone = 499
+
+// ClientBodyError says that the request body could not be read from the client,
+// whatever the upstream made of the half it got. Err is the first error that
+// the inbound body gave. It is never an upstream's fault.
+type ClientBodyError struct{ Err error }
+
+func (e *ClientBodyError) Error() string { return "reading the client's body: " + e.Err.Error() }
+
+// Unwrap returns the error of the inbound body.
+func (e *ClientBodyError) Unwrap() error { return e.Err }
+
+// ConnectError says that no connection could be made, so that nothing was sent.
+// Its text names the address dialled: it is for logs, never for a client.
+type ConnectError struct{ Err error }
+
+func (e *ConnectError) Error() string { return "connecting: " + e.Err.Error() }
+
+// Unwrap returns the error of the dial or of the TLS handshake.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// AnswerError says that a server answered with what cannot be passed on: a 101
+// nobody asked for, a status outside 200 to 999, a flood of interim answers.
+type AnswerError struct{ Reason string }
+
+func (e *AnswerError) Error() string { return "unusable answer: " + e.Reason }
+
+// StallError says that a server took no more of a request's body for the
+// upstream's timeout.
+type StallError struct{}
+
+func (*StallError) Error() string { return "the upstream takes no more of the body" }
+
+// Timeout reports true: it is the upstream that was too slow.
+func (*StallError) Timeout() bool { return true }
+
+// Status tells apart why r got no answer from its upstream: 499 the client went
+// away, 408 it sent its body too slowly, 400 its body is malformed, 504 the
+// upstream was too slow, 502 anything else (refused, reset, malformed, a header
+// too large, no connection within connect_timeout). r is the client's request.
+func Status(err error, r *http.Request) int {
+	if body, ok := errors.AsType[*ClientBodyError](err); ok {
+		return clientStatus(body.Err, r)
+	}
+	switch ctxErr := r.Context().Err(); {
+	case errors.Is(ctxErr, context.Canceled):
+		return StatusClientGone
+	case ctxErr != nil:
+		return http.StatusGatewayTimeout
+	}
+	if _, ok := errors.AsType[*ConnectError](err); ok {
+		return http.StatusBadGateway
+	}
+	if isTimeout(err) {
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// clientStatus is the status of a body that gave err. The end of the connection
+// inside a body is a client that left, not one that wrote nonsense.
+func clientStatus(err error, r *http.Request) int {
+	gone := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	switch {
+	case isTimeout(err):
+		return http.StatusRequestTimeout
+	case gone || r.Context().Err() != nil:
+		return StatusClientGone
+	}
+	return http.StatusBadRequest
+}
+
+func isTimeout(err error) bool {
+	t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && t.Timeout()
+}
+
+// isNetwork reports whether err comes from the network or from TLS, and not from
+// a request or an answer that net/http did not like.
+func isNetwork(err error) bool {
+	for _, known := range [...]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[tls.AlertError](err)
+	return ok
+}

@@ -1,0 +1,189 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+)
+
+// Front is the front door's part in the exchange of one request.
+type Front interface {
+	// Rewrite sets headers on out, the request to the upstream, whose URL, Host
+	// and hop-by-hop headers are as they should be. It must not change in, the
+	// client's request.
+	Rewrite(out, in *http.Request)
+	// Answer sees the upstream's answer, a 101 too, before anything of it goes to
+	// the client, and may change it. An error goes to Fail in its place.
+	Answer(res *http.Response) error
+	// Fail answers r, the client's request, which got no answer from the
+	// upstream; err is for Status and for the log. It must write an answer or
+	// panic: to return in silence would be an empty 200.
+	Fail(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Request is what Forward needs beside the client's request, and what it found.
+// It is the caller's again when Forward has returned or panicked.
+type Request struct {
+	// Front is required.
+	Front Front
+	// Server is where to send it, from Pick. Forward replaces it when no
+	// connection could be made and another server took over.
+	Server *Server
+	// Path is the escaped path to send, put behind the server's base path:
+	// SentPath(r), or what strip_prefix leaves of it. Empty is the base path
+	// alone, or / where there is none.
+	Path string
+	// Tunnel closes a WebSocket that has carried no byte either way for so
+	// long; 0 is never.
+	Tunnel time.Duration
+
+	// Waited is the time from sending to the first byte of the answer, or to
+	// the failure. Set by Forward.
+	Waited time.Duration
+	// Upgraded says that the client's connection became a tunnel. Set by Forward.
+	Upgraded bool
+	// Received and Sent count a tunnel's bytes from and to the client, without
+	// the handshake. Set by Forward.
+	Received, Sent int64
+}
+
+// Forward sends r to q.Server and its answer to w, through the pool's one
+// ReverseProxy, and returns when the exchange is over, a tunnel's end included.
+// Like ReverseProxy it panics with http.ErrAbortHandler when the answer breaks
+// off midway, so that the client does not take it for complete. Cancelling r's
+// context ends it, a tunnel too.
+func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
+	f := &flight{
+		Context: r.Context(),
+		pool:    p,
+		front:   q.Front,
+		in:      r,
+		w:       w,
+		server:  q.Server,
+		path:    q.Path,
+	}
+	f.server.inFlight.Add(1)
+	defer f.land(q)
+
+	if _, asked := r.Header["Upgrade"]; asked {
+		if isWebSocket(r) {
+			f.webSocket = true
+			w = &upgrader{ResponseWriter: w, flight: f, idle: q.Tunnel}
+		} else {
+			r = withoutUpgrade(r)
+		}
+	}
+	if r.ContentLength != 0 {
+		defer f.expectBody(w)()
+	}
+	p.proxy.ServeHTTP(w, r.WithContext(f))
+}
+
+// flight is the state of one Forward. It is the context of the request too, so
+// that the pool's one ReverseProxy can find it.
+type flight struct {
+	context.Context // the client's, or one that can be cancelled below it
+
+	pool      *Pool
+	front     Front
+	in        *http.Request
+	w         http.ResponseWriter
+	server    *Server
+	path      string
+	webSocket bool
+	waited    time.Duration
+	attempt   attempt
+
+	body   *clientBody             // nil without one
+	cancel context.CancelCauseFunc // with a body only
+	tunnel *tunnel                 // once the client's connection is taken over
+}
+
+type flightKey struct{}
+
+// Value implements context.Context.
+func (f *flight) Value(key any) any {
+	if key == (flightKey{}) {
+		return f
+	}
+	return f.Context.Value(key)
+}
+
+func flightOf(ctx context.Context) *flight { return ctx.Value(flightKey{}).(*flight) }
+
+// expectBody prepares for a request body and returns what to do in the end.
+// Full duplex, because net/http would else read the body away when an answer
+// begins before its end, under the hands of the transport.
+func (f *flight) expectBody(w http.ResponseWriter) (end func()) {
+	// A writer that cannot is HTTP/2 or a test's: those need not.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	ctx, cancel := context.WithCancelCause(f.Context)
+	f.Context, f.cancel = ctx, cancel
+	return func() { cancel(nil) }
+}
+
+// land tells q what happened.
+func (f *flight) land(q *Request) {
+	f.server.inFlight.Add(-1)
+	q.Server, q.Waited = f.server, f.waited
+	if f.tunnel != nil {
+		q.Upgraded = true
+		q.Received, q.Sent = f.tunnel.received.Load(), f.tunnel.sent.Load()
+	}
+}
+
+// rewrite is the ReverseProxy's: it makes out the request for f's server.
+func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
+	f, out := flightOf(pr.In.Context()), pr.Out
+	f.server.direct(out, f.path, p.ownHost)
+	out.URL.RawQuery = pr.In.URL.RawQuery // ReverseProxy drops what it cannot parse
+	out.Trailer = nil                     // it would be announced and never sent
+	if out.Body != nil {
+		f.body = newClientBody(out.Body, p.stall, f.cancel)
+		out.Body = f.body
+	}
+	f.front.Rewrite(out, f.in)
+	forbidReplay(out)
+}
+
+// forbidReplay keeps net/http from sending a request again because it names an
+// idempotency key: only GET, HEAD, OPTIONS and TRACE are. net/http looks for the
+// canonical spelling alone, and to the server both are the same.
+func forbidReplay(out *http.Request) {
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := out.Header[name]; ok {
+			delete(out.Header, name)
+			out.Header[strings.ToLower(name)] = v
+		}
+	}
+}
+
+// answer is the ReverseProxy's ModifyResponse.
+func (p *Pool) answer(res *http.Response) error {
+	f := flightOf(res.Request.Context())
+	if f.unread() && res.StatusCode != http.StatusSwitchingProtocols {
+		res.Header.Set("Connection", "close")
+	}
+	return f.front.Answer(res)
+}
+
+// fail is the ReverseProxy's ErrorHandler.
+func (p *Pool) fail(_ http.ResponseWriter, out *http.Request, err error) {
+	f := flightOf(out.Context())
+	if f.tunnel != nil {
+		return // the client left during the handshake; there is nobody to answer
+	}
+	if f.unread() {
+		f.w.Header().Set("Connection", "close")
+	}
+	f.front.Fail(f.w, f.in, err)
+}
+
+// unread reports whether the client's body is not read to its end, on a
+// connection of its own. Such a connection cannot carry another request: in
+// full duplex net/http would read on in it while it waits for the next.
+func (f *flight) unread() bool {
+	return f.body != nil && f.in.ProtoMajor == 1 && !f.body.ended.Load()
+}

@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxInterim is how many interim answers (1xx) one request may get; net/http
+// knows no limit once somebody looks at them.
+const maxInterim = 8
+
+// leg is the RoundTripper of every pool: the way to the server and back of the
+// flight in the request's context.
+type leg struct{}
+
+// attempt is what became of one try. The transport's goroutines write it.
+type attempt struct {
+	connected atomic.Bool // a connection was there to send on
+	reused    atomic.Bool // and had carried a request before
+	heard     atomic.Bool // a byte of an answer came
+	interim   int         // 1xx so far; on the transport's reading goroutine
+}
+
+// RoundTrip implements http.RoundTripper.
+func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
+	f := flightOf(req.Context())
+	f.watch(httptrace.ContextClientTrace(req.Context()))
+	start := time.Now()
+	res, err := f.try(req)
+	if _, unsent := err.(*ConnectError); unsent {
+		if other := f.pool.least(f.server); other != nil {
+			res, err = f.try(f.moveTo(other, req))
+		}
+	}
+	f.waited = time.Since(start)
+	if f.body != nil && f.body.rest() && err == nil {
+		// The watch has just cancelled what was answered at last.
+		res.Body.Close()
+		err = &StallError{}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.pool.waits.add(f.waited)
+	return res, nil
+}
+
+// watch hooks f into the trace that ReverseProxy has put into its own request.
+// A second trace would be merged with it by reflection, at each request.
+func (f *flight) watch(t *httptrace.ClientTrace) {
+	a := &f.attempt
+	t.GotConn = func(info httptrace.GotConnInfo) {
+		a.reused.Store(info.Reused)
+		a.connected.Store(true)
+	}
+	t.GotFirstResponseByte = func() { a.heard.Store(true) }
+	relay := t.Got1xxResponse
+	t.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
+		if a.interim++; a.interim > maxInterim {
+			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
+		}
+		if !f.in.ProtoAtLeast(1, 1) {
+			return nil // knows none (RFC 9110, 15.2)
+		}
+		dropHopByHop(h)
+		return relay(code, h)
+	}
+}
+
+// try sends req to f's server once and judges what comes back.
+func (f *flight) try(req *http.Request) (*http.Response, error) {
+	transport := f.pool.h1
+	if f.server.h2c && !f.webSocket { // a WebSocket is HTTP/1.1's
+		transport = f.pool.h2c
+	}
+	res, err := transport.RoundTrip(req)
+	if err == nil {
+		if err = f.refuse(res); err == nil {
+			f.server.answered(res.StatusCode)
+			return res, nil
+		}
+		res.Body.Close()
+	}
+	return nil, f.blame(err)
+}
+
+// refuse says what makes an answer unfit to be passed on.
+func (f *flight) refuse(res *http.Response) error {
+	switch code := res.StatusCode; {
+	case code == http.StatusSwitchingProtocols && !f.webSocket:
+		return &AnswerError{"101 to a request without an upgrade"}
+	case code == http.StatusSwitchingProtocols && !switchesToWebSocket(res):
+		return &AnswerError{"101 to another protocol than asked for"}
+	case code != http.StatusSwitchingProtocols && (code < 200 || code > 999):
+		return &AnswerError{fmt.Sprintf("status %03d", code)}
+	}
+	return nil
+}
+
+// blame finds whose fault err is, counts it against the server if it is the
+// server's, and returns it as Status can tell it.
+func (f *flight) blame(err error) error {
+	if f.body != nil {
+		if clients := f.body.err.Load(); clients != nil {
+			return clients
+		}
+		if f.body.stalled() {
+			err = &StallError{}
+		}
+	}
+	if f.in.Context().Err() != nil {
+		return err
+	}
+	f.server.failures.Add(1)
+	a := &f.attempt
+	if !a.connected.Load() && isNetwork(err) {
+		err = &ConnectError{err}
+		f.pool.failed(f.server)
+	} else if !a.reused.Load() && !a.heard.Load() && !isTimeout(err) && isNetwork(err) {
+		f.pool.failed(f.server)
+	}
+	return err
+}
+
+// moveTo makes a copy of req for another server, which gets the flight.
+func (f *flight) moveTo(s *Server, req *http.Request) *http.Request {
+	f.server.inFlight.Add(-1)
+	s.inFlight.Add(1)
+	f.server = s
+	again, u := *req, *req.URL
+	again.URL = &u
+	s.direct(&again, f.path, f.pool.ownHost)
+	return &again
+}
+
+// dropHopByHop removes what belongs to the connection from an interim answer,
+// which ReverseProxy passes on as it is (golang/go#81319).
+func dropHopByHop(h textproto.MIMEHeader) {
+	for _, names := range h["Connection"] {
+		for name := range strings.SplitSeq(names, ",") {
+			h.Del(textproto.TrimString(name))
+		}
+	}
+	for _, name := range [...]string{
+		"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	} {
+		h.Del(name)
+	}
+}

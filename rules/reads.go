@@ -1,0 +1,47 @@
+package rules
+
+import "slices"
+
+// HeadersRead returns the canonical names of the headers that some rule, route
+// or match reads; sorted, each once. What the rules have read must reach the
+// upstream, whatever a client names in Connection.
+func (s *Set) HeadersRead() []string { return s.namesRead(kindHeader, true) }
+
+// QueryKeys returns the names of the query parameters that some rule is keyed
+// on; sorted, each once. Their values are somebody's key and not for a log.
+func (s *Set) QueryKeys() []string { return s.namesRead(kindQuery, false) }
+
+// namesRead returns the names of the attributes of kind k that keys use and,
+// if wanted, matches.
+func (s *Set) namesRead(k kind, matches bool) []string {
+	var names []string
+	note := func(a Attribute) {
+		if a.kind == k {
+			names = append(names, a.name)
+		}
+	}
+	look := func(m *Match) {
+		if m == nil || !matches {
+			return
+		}
+		for _, c := range m.Any {
+			for _, is := range c.Values {
+				note(is.Attribute)
+			}
+		}
+	}
+	for _, r := range s.Rules {
+		for _, a := range r.recipe.parts {
+			note(a)
+		}
+		note(r.recipe.missing.attr)
+		look(r.match)
+	}
+	for _, r := range s.Routes {
+		look(r.match)
+	}
+	look(s.File.Exempt)
+	look(s.File.Block)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
