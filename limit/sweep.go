@@ -26,19 +26,17 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		tables := s.Tables()
-		quota := 1
-		for _, t := range tables {
-			quota += t.shards() / sweepTicks
-		}
-		left := quota
+		each := quota(tables)
+		left := each
 		for _, t := range tables {
 			for t.shards() > 0 {
 				over := t.sweepNext(s.Now())
 				if left--; left == 0 {
-					left = quota
 					if !pause(ctx, tick) {
 						return ctx.Err()
 					}
+					each = max(each, quota(tables)) // they may have grown
+					left = each
 				}
 				if over {
 					break
@@ -49,6 +47,15 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// quota is how many shards to visit until the next tick.
+func quota(tables []*Table) int {
+	n := 0
+	for _, t := range tables {
+		n += t.shards()
+	}
+	return 1 + n/sweepTicks
 }
 
 func pause(ctx context.Context, tick *time.Ticker) bool {
