@@ -19,8 +19,9 @@ const (
 	sweepTicks = 100 // a pass over everything takes at most this many ticks
 )
 
-// Run visits every shard of every Table once in ten seconds at most, a few at
-// a time, until ctx ends; it returns ctx's error.
+// Run visits every shard of every Table in passes of ten seconds at most, a few
+// at a time, until ctx ends; it returns ctx's error. What goes idle just behind
+// it is found in the next pass, in twenty seconds at most.
 func (s *Sweeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepTick)
 	defer tick.Stop()
