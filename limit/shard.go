@@ -38,7 +38,11 @@ func places(n int) int {
 	}
 	c := minShard
 	for c < 2048 && room(c) < n {
-		c *= 2
+		if c&(c-1) == 0 {
+			c += c / 2 // 8, 12, 16, 24, 32, 48, ...
+		} else {
+			c += c / 3
+		}
 	}
 	for room(c) < n {
 		c += stepShard

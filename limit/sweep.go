@@ -19,26 +19,25 @@ const (
 	sweepTicks = 100 // a pass over everything takes at most this many ticks
 )
 
-// Run visits every shard of every Table once in ten seconds at most, a few at
-// a time, until ctx ends; it returns ctx's error.
+// Run visits every shard of every Table in passes of ten seconds at most, a few
+// at a time, until ctx ends; it returns ctx's error. What goes idle just behind
+// it is found in the next pass, in twenty seconds at most.
 func (s *Sweeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepTick)
 	defer tick.Stop()
 	for {
 		tables := s.Tables()
-		quota := 1
-		for _, t := range tables {
-			quota += t.shards() / sweepTicks
-		}
-		left := quota
+		each := quota(tables)
+		left := each
 		for _, t := range tables {
 			for t.shards() > 0 {
 				over := t.sweepNext(s.Now())
 				if left--; left == 0 {
-					left = quota
 					if !pause(ctx, tick) {
 						return ctx.Err()
 					}
+					each = max(each, quota(tables)) // they may have grown
+					left = each
 				}
 				if over {
 					break
@@ -49,6 +48,15 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// quota is how many shards to visit until the next tick.
+func quota(tables []*Table) int {
+	n := 0
+	for _, t := range tables {
+		n += t.shards()
+	}
+	return 1 + n/sweepTicks
 }
 
 func pause(ctx context.Context, tick *time.Ticker) bool {
