@@ -53,30 +53,37 @@ func (g *generation) soften(r *Result, st State, reserved int64, now Instant, n 
 }
 
 // giveBack settles what a claim has taken from h: n of its units come back, or
-// -n more are charged, and those it had reserved are reserved no longer.
-func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) {
+// -n more are charged, and those it had reserved are reserved no longer. It
+// returns how many came back.
+func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) int64 {
 	if h.side != nil && c.Pending {
 		h.side.reserved = max(0, h.side.reserved-c.N)
 	}
-	if n > 0 && g.nums.Refunds != nil {
-		if h.side == nil {
-			return
-		}
-		next, r := g.nums.Refunds.Take(h.side.refunds, now, n)
-		if !r.OK {
-			return // as much has come back as may in a period: this one counts
-		}
-		h.side.refunds = next
+	if n > 0 && g.nums.Refunds != nil && !g.refund(h, now, n) {
+		return 0 // as much has come back as may in a period: this counts
 	}
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
 	switch {
 	case n < 0:
 		g.adjust(h, now, n)
 	case n > 0:
-		if n, at := c.gen.worth(c.at, n, g.num); n > 0 {
-			g.adjust(h, at, n)
+		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {
+			g.adjust(h, at, worth)
 		}
 	}
+	return n
+}
+
+// refund says whether n units more may come back in this period.
+func (g *generation) refund(h home, now Instant, n int64) bool {
+	if h.side == nil {
+		return false
+	}
+	next, r := g.nums.Refunds.Take(h.side.refunds, now, n)
+	if r.OK {
+		h.side.refunds = next
+	}
+	return r.OK
 }
 
 // overflow is a counter that clients share for whom a full Table has no place.

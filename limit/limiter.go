@@ -48,6 +48,9 @@ type Claim struct {
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
 	Result Result
+	// Returned is how many of the N units came back in the end; negative when more
+	// were charged. Grant.Done sets it.
+	Returned int64
 
 	s      *shard
 	over   *overflow
@@ -370,7 +373,7 @@ func (g *Grant) Done(now Instant, o Outcome) {
 			n = min(o(c), c.N)
 		}
 		if n < 0 || c.stored && (n > 0 || c.Pending) {
-			c.Table.settle(c, now, n)
+			c.Returned = c.Table.settle(c, now, n)
 		}
 	}
 }

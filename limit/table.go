@@ -301,56 +301,65 @@ func (s *shard) homeAt(i int) home {
 	return h
 }
 
-// settle gives back n units of the take of c, or charges -n more.
-func (t *Table) settle(c *Claim, now Instant, n int64) {
+// settle gives back n units of the take of c, or charges -n more, and returns
+// how many came back.
+func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 	if c.over != nil {
 		c.over.mu.Lock()
 		defer c.over.mu.Unlock()
 		now = max(now, c.over.latest)
 		c.over.latest = now
-		t.settleIn(c.over.home(t.listed), c, now, n)
-		return
+		return t.settleIn(c.over.home(t.listed), c, now, n)
 	}
 	s := t.lock(c.Key)
 	if s == nil {
-		return
+		return 0
 	}
 	now = max(now, s.latest)
 	s.latest = now
 	i, ok := s.find(c.Key)
 	switch {
 	case ok:
-		h := s.homeAt(i)
-		before := t.ringBytes(h)
-		t.settleIn(h, c, now, n)
-		t.account(t.ringBytes(h) - before)
-	case n < 0: // not remembered: the debt is remembered now
-		debtor := Claim{Table: t, Key: c.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now}
-		debtor.debt = -n
-		debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
-		debtor.gen.adjust(home{st: &debtor.next}, now, n)
-		debtor.next.Gen = debtor.gen.num
-		if debtor.findPlace() == placed {
-			debtor.store()
-		}
-		s = debtor.s // findPlace may have split it
+		n = t.settleIn(s.homeAt(i), c, now, n)
+	case n < 0:
+		s = t.owe(s, c.Key, now, -n)
+	default:
+		n = 0 // forgotten: nothing of the take is left
 	}
 	s.mu.Unlock()
+	return n
+}
+
+// owe remembers a debt of a key that is not remembered, and returns its shard,
+// locked.
+func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, debt: n}
+	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
+	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
+	debtor.next.Gen = debtor.gen.num
+	if debtor.findPlace() == placed {
+		debtor.store()
+	}
+	return debtor.s // findPlace may have split it
 }
 
 // settleIn settles c in its home h, if it still lives there: a key that was
-// forgotten meanwhile and came again has nothing of the take in it.
-func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) {
+// forgotten meanwhile and came again has nothing of the take in it. It returns
+// how many units came back.
+func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
+	before := t.ringBytes(h)
+	defer func() { t.account(t.ringBytes(h) - before) }()
 	same := h.st.Born == c.next.Born
 	st, g := t.convert(*h.st)
 	*h.st = st
-	switch {
-	case same && st.Born == c.next.Born:
-		g.giveBack(h, c, now, n)
-	case n < 0:
+	if same && st.Born == c.next.Born {
+		return g.giveBack(h, c, now, n)
+	}
+	if n < 0 {
 		*h.st, _ = g.take(*h.st, h.list, now, 0)
 		g.adjust(h, now, n)
 	}
+	return min(n, 0)
 }
 
 // ringBytes is what the list of h takes beside its place.
