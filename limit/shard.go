@@ -22,7 +22,7 @@ type shard struct {
 const (
 	minShard  = 8
 	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
-	maxShard  = 8192
+	maxShard  = 6144
 	slotBytes = 16 + 32
 	shardSize = 128
 )
