@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -178,60 +177,5 @@ func BenchmarkInsert(b *testing.B) {
 	for b.Loop() {
 		i++
 		l.Acquire(context.Background(), start, name(claims, tables, key(i)))
-	}
-}
-
-// BenchmarkStall reports the longest time a check of another key took while
-// many keys were inserted and swept. It is a floor of what the machine's own
-// scheduling allows: "idle" is the same without either.
-func BenchmarkStall(b *testing.B) {
-	for _, n := range []int{0, million, 5 * million} {
-		b.Run(fmt.Sprintf("%d keys", n), func(b *testing.B) {
-			for b.Loop() {
-				t := NewTable(tokenNumbers(b, 1, time.Second, 1), 1e9, NewBudget(1<<40))
-				var phase atomic.Pointer[[]time.Duration]
-				var stalls [2][]time.Duration
-				phase.Store(&stalls[0])
-				var stop atomic.Bool
-				var done sync.WaitGroup
-				done.Go(func() {
-					var l Limiter
-					claims := make([]Claim, 1)
-					for i := 0; !stop.Load(); i++ {
-						k := key(-1 - i%100_000) // all over the Table
-						into, begin := phase.Load(), time.Now()
-						claims[0] = Claim{Table: t, Gen: 1, Key: k, N: 0}
-						l.Acquire(context.Background(), start, claims)
-						if d := time.Since(begin); d > 100*time.Microsecond {
-							*into = append(*into, d)
-						}
-					}
-				})
-				var l Limiter
-				claims := make([]Claim, 1)
-				for i := range n {
-					claims[0] = Claim{Table: t, Gen: 1, Key: key(i), N: 1}
-					l.Acquire(context.Background(), start, claims)
-				}
-				if n == 0 {
-					time.Sleep(time.Second)
-				}
-				phase.Store(&stalls[1])
-				t.Sweep(start.Add(time.Second))
-				stop.Store(true)
-				done.Wait()
-				for i, what := range []string{"insert", "sweep"} {
-					longest, over := time.Duration(0), 0
-					for _, d := range stalls[i] {
-						longest = max(longest, d)
-						if d > time.Millisecond {
-							over++
-						}
-					}
-					b.ReportMetric(float64(longest.Microseconds()), what+"-µs-max")
-					b.ReportMetric(float64(over), what+"-over-1ms")
-				}
-			}
-		})
 	}
 }

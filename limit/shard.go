@@ -29,7 +29,7 @@ type side struct {
 const (
 	minShard  = 8
 	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
-	maxShard  = 8192
+	maxShard  = 6144
 	slotBytes = 16 + 32
 	listBytes = 40
 	sideBytes = 40

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,16 +104,16 @@ func TestSweeperKeepsUpWithGrowth(t *testing.T) {
 // when told to.
 func TestSweeperFollowsTheListOfTables(t *testing.T) {
 	b := NewBudget(1 << 30)
-	var list []*Table
+	var list atomic.Pointer[[]*Table]
+	list.Store(&[]*Table{})
 	table := NewTable(tokenNumbers(t, 1, time.Second, 1), 100, b)
-	bubble(t, func() []*Table { return list }, func() {
+	bubble(t, func() []*Table { return *list.Load() }, func() {
 		take(table, now(), key(1), 1)
 		time.Sleep(time.Minute)
 		if table.Stats().Keys != 1 {
 			t.Error("a Table that is not on the list was swept")
 		}
-		synctest.Wait()
-		list = []*Table{table}
+		list.Store(&[]*Table{table})
 		time.Sleep(11 * time.Second)
 		if table.Stats().Keys != 0 {
 			t.Error("a Table new on the list was not swept")
