@@ -70,7 +70,7 @@ func TestNewcomerIsRefusedWhenAllAreAtTheirLimit(t *testing.T) {
 		take(full, start, key(i), 1)
 	}
 	for i := 100; i < 130; i++ {
-		_, v, c := acquire(start, claim(first, key(i), 1), claim(full, key(i), 1), claim(last, key(i), 1))
+		_, v, c := acquire(start, claim(first, key(i), 1), closed(claim(full, key(i), 1)), claim(last, key(i), 1))
 		if v.OK || !v.Full || v.Wait != 0 {
 			t.Fatalf("newcomer: %+v, want Full", v)
 		}
@@ -108,7 +108,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 	}
 	full := 0
 	for i := range 20_000 {
-		_, v, _ := acquire(start, claim(tables[i%5], key(i), 1+int64(i%10)))
+		_, v, _ := acquire(start, closed(claim(tables[i%5], key(i), 1+int64(i%10))))
 		if v.Full {
 			full++
 		} else if !v.OK {
@@ -127,7 +127,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		t.Errorf("the Tables take %d bytes, the Budget says %d of %d", sum, b.Used(), most)
 	}
 	late := NewTable(tokenNumbers(t, 10, time.Hour, 10), 100, NewBudget(0))
-	if _, v, _ := acquire(start, claim(late, key(1), 1)); v.OK || !v.Full {
+	if _, v, _ := acquire(start, closed(claim(late, key(1), 1))); v.OK || !v.Full {
 		t.Errorf("without memory: %+v, want Full", v)
 	}
 	if _, v, _ := acquire(start, claim(late, key(1), 0)); !v.OK {
@@ -137,7 +137,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		t.Errorf("what can never pass, without memory: %+v", v)
 	}
 	b.SetMax(10) // a lower bound frees nothing by force
-	if _, v, _ := acquire(start, claim(tables[0], key(1<<30), 1)); v.Full == v.OK {
+	if _, v, _ := acquire(start, closed(claim(tables[0], key(1<<30), 1))); v.Full == v.OK {
 		t.Errorf("after SetMax: %+v", v)
 	}
 	// All is given back when all is idle.
@@ -153,13 +153,13 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 func TestEvictionCountsAtTheLatestInstant(t *testing.T) {
 	table := NewTable(tokenNumbers(t, 1, time.Minute, 1), 1, NewBudget(1<<20))
 	take(table, start, key(1), 1)
-	if _, v, _ := acquire(start.Add(-time.Hour), claim(table, key(2), 1)); !v.Full {
+	if _, v, _ := acquire(start.Add(-time.Hour), closed(claim(table, key(2), 1))); !v.Full {
 		t.Errorf("newcomer of an hour ago: %+v, want Full", v)
 	}
-	if _, v, _ := acquire(start.Add(time.Minute-1), claim(table, key(2), 1)); !v.Full {
+	if _, v, _ := acquire(start.Add(time.Minute-1), closed(claim(table, key(2), 1))); !v.Full {
 		t.Errorf("newcomer 1 ns too early: %+v, want Full", v)
 	}
-	if _, v, _ := acquire(start.Add(time.Minute), claim(table, key(2), 1)); !v.OK {
+	if _, v, _ := acquire(start.Add(time.Minute), closed(claim(table, key(2), 1))); !v.OK {
 		t.Errorf("newcomer in time: %+v", v)
 	}
 	if st := table.Stats(); st.Keys != 1 || st.Evictions != 0 {

@@ -69,6 +69,22 @@ func claim(t *Table, k Digest, n int64) Claim {
 	return Claim{Table: t, Gen: t.Generation(), Key: k, N: n}
 }
 
+// closed makes a claim one that a full Table refuses.
+func closed(c Claim) Claim {
+	c.Closed = true
+	return c
+}
+
+// spilledUnits is what the shared counters of t have in use.
+func spilledUnits(t *Table) (units int64) {
+	if all := t.spill.Load(); all != nil {
+		for i := range all {
+			units += all[i].state.Used
+		}
+	}
+	return units
+}
+
 func acquire(now Instant, claims ...Claim) (Grant, Verdict, []Claim) {
 	var l Limiter
 	g, v := l.Acquire(context.Background(), now, claims)
@@ -154,6 +170,7 @@ func audit(tb testing.TB, t *Table) {
 				continue
 			}
 			n++
+			bytes += t.ringBytes(s.homeAt(i))
 			if j, ok := s.find(k); !ok || j != i {
 				tb.Errorf("a key at place %d is found at %d, %v", i, j, ok)
 			}
@@ -166,6 +183,11 @@ func audit(tb testing.TB, t *Table) {
 		}
 		keys, bytes = keys+int64(n), bytes+s.bytes()
 		s.mu.Unlock()
+	}
+	if all := t.spill.Load(); all != nil {
+		for i := range all {
+			bytes += t.ringBytes(all[i].home(t.listed))
+		}
 	}
 	if st := t.Stats(); st.Keys != keys || st.Bytes != bytes {
 		tb.Errorf("Stats says %d keys and %d bytes; the shards hold %d and %d", st.Keys, st.Bytes, keys, bytes)

@@ -77,7 +77,10 @@ func (l *ledger) inUse(client int, now Instant, check bool) *big.Rat {
 	return used
 }
 
-const ledgerClients = 4
+const (
+	ledgerClients = 4
+	spilledClient = 100 // stands for those that share the first counter, and so on
+)
 
 // settleAbsence notes who is no longer remembered: after a sweep they must be
 // idle; after a take one may have been evicted.
@@ -122,16 +125,19 @@ func (l *ledger) take() {
 		}
 		return
 	}
-	if n == 0 && !holds(l.table, key(c)) {
+	if n == 0 && !holds(l.table, key(c)) && claims[0].over == nil {
 		return
+	}
+	if claims[0].over != nil { // no place: counted together with others
+		c = spilledClient + int(key(c).Lo%overflows)
 	}
 	e := &entry{client: c, at: claims[0].at, gen: decided, n: n, kept: n, grant: g}
 	l.takes[c] = append(l.takes[c], e)
 	if n > 0 {
 		l.grants = append(l.grants, e)
 	}
-	for other := range ledgerClients {
-		l.inUse(other, l.now, true)
+	for client := range l.takes {
+		l.inUse(client, l.now, true)
 	}
 }
 
@@ -147,6 +153,12 @@ func (l *ledger) settle() {
 	n := rapid.Int64Range(0, e.n).Draw(l.r, "back")
 	if rapid.IntRange(0, 5).Draw(l.r, "charge") == 0 {
 		n = -n
+	}
+	if e.client >= spilledClient {
+		n = max(n, 0)
+		e.grant.Done(l.now, giveBack(n))
+		e.kept -= n
+		return
 	}
 	acquire(l.now, claim(l.table, key(e.client), 0)) // brings the State up to now
 	before := stored(l.table, key(e.client)).Used
@@ -210,8 +222,8 @@ func TestNoHistoryLetsMoreThroughThanTheLimit(t *testing.T) {
 				}
 			}
 		}
-		for c := range ledgerClients {
-			l.inUse(c, l.now, true)
+		for client := range l.takes {
+			l.inUse(client, l.now, true)
 		}
 		audit(t, l.table)
 	})

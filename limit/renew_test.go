@@ -169,7 +169,7 @@ func TestEvictionAfterAnEditGoesByTheNewNumbers(t *testing.T) {
 		drain(table, start, key(i))
 	}
 	table.Renew(2, start, tokenNumbers(t, 1, time.Hour, 50), 5)
-	if _, v, _ := acquire(start.Add(time.Minute), claim(table, key(9), 1)); !v.Full {
+	if _, v, _ := acquire(start.Add(time.Minute), closed(claim(table, key(9), 1))); !v.Full {
 		t.Errorf("newcomer: %+v, want Full", v)
 	}
 }
@@ -262,12 +262,12 @@ func TestLoweredMaxKeysAddsNoneAndDropsNone(t *testing.T) {
 		take(table, start, key(i), 1)
 	}
 	table.Renew(table.Generation(), start, table.Numbers(), 10)
-	if _, v, _ := acquire(start, claim(table, key(99), 1)); !v.Full || table.Stats().Keys != 50 || table.Generation() != 1 {
+	if _, v, _ := acquire(start, closed(claim(table, key(99), 1))); !v.Full || table.Stats().Keys != 50 || table.Generation() != 1 {
 		t.Errorf("newcomer: %+v, %d keys, generation %d", v, table.Stats().Keys, table.Generation())
 	}
 	table.Sweep(start.Add(time.Hour))
 	for i := range 20 {
-		take(table, start.Add(time.Hour), key(i), 1)
+		acquire(start.Add(time.Hour), closed(claim(table, key(i), 1)))
 	}
 	if got := table.Stats().Keys; got != 10 {
 		t.Errorf("%d keys of 10", got)
