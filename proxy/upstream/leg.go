@@ -57,6 +57,9 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 	t.GotConn = func(info httptrace.GotConnInfo) {
 		a.reused.Store(info.Reused)
 		a.connected.Store(true)
+		if info.Reused && !f.server.h2c {
+			settle(info.Conn)
+		}
 	}
 	t.GotFirstResponseByte = func() { a.heard.Store(true) }
 	relay := t.Got1xxResponse

@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// How settle waits: a few turns of the scheduler do nearly always, and half a
+// second is for a machine that is far behind.
+const (
+	settleSpins = 100
+	settleTries = settleSpins + 5000
+	settlePause = 100 * time.Microsecond
+)
+
+// conn is a connection to a server that knows whether its reader waits for
+// bytes. net/http takes an idle connection for clean before its reader has looked
+// at what came behind the last answer; a server that sends a body with a 304
+// would so have it read as the answer to the next client's request.
+type conn struct {
+	net.Conn
+	reading atomic.Bool
+	closed  atomic.Bool
+}
+
+// dialFunc returns what dials for a pool's transports.
+func dialFunc(timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: timeout}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &conn{Conn: c}, nil
+	}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	c.reading.Store(true)
+	n, err := c.Conn.Read(p)
+	c.reading.Store(false)
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// CloseWrite is for tunnels, whose halves end one by one.
+func (c *conn) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+// settle waits until the reader of a reused HTTP/1.1 connection waits for bytes,
+// so that nothing is left of the last answer, or has closed it because something
+// is. Nearly always it waits already.
+func settle(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+			return
+		}
+		c = secure.NetConn()
+	}
+	own, ok := c.(*conn)
+	for i := 0; ok && i < settleTries && !own.reading.Load() && !own.closed.Load(); i++ {
+		if i < settleSpins {
+			runtime.Gosched()
+		} else {
+			time.Sleep(settlePause)
+		}
+	}
+}
