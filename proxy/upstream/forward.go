@@ -166,6 +166,10 @@ func (p *Pool) answer(res *http.Response) error {
 	if f.unread() && res.StatusCode != http.StatusSwitchingProtocols {
 		res.Header.Set("Connection", "close")
 	}
+	if len(res.Trailer) > 0 && f.in.ProtoMajor == 1 && f.in.ProtoMinor > 0 && f.in.Method != http.MethodHead {
+		// HTTP/2 has trailers behind a known length, HTTP/1.1 behind chunks only.
+		res.Header.Del("Content-Length")
+	}
 	return f.front.Answer(res)
 }
 

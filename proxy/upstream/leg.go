@@ -67,8 +67,10 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 		if a.interim++; a.interim > maxInterim {
 			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
 		}
-		if !f.in.ProtoAtLeast(1, 1) {
-			return nil // knows none (RFC 9110, 15.2)
+		if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
+			// The client gets its 100 when the transport, told so by the
+			// server's, begins to read the body. HTTP/1.0 knows no 1xx.
+			return nil
 		}
 		dropHopByHop(h)
 		return relay(code, h)
