@@ -26,6 +26,7 @@ type conn struct {
 	net.Conn
 	reading atomic.Bool
 	closed  atomic.Bool
+	upload  atomic.Pointer[clientBody] // the body on its way, until it is answered
 }
 
 // dialFunc returns what dials for a pool's transports.
@@ -51,7 +52,11 @@ func (c *conn) Read(p []byte) (int, error) {
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.closed.Store(true)
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if body := c.upload.Swap(nil); body != nil {
+		body.lose()
+	}
+	return err
 }
 
 // CloseWrite is for tunnels, whose halves end one by one.
@@ -63,22 +68,38 @@ func (c *conn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// settle waits until the reader of a reused HTTP/1.1 connection waits for bytes,
-// so that nothing is left of the last answer, or has closed it because something
-// is. Nearly always it waits already.
-func settle(c net.Conn) {
+// http1 returns the conn below c, or nil if c speaks HTTP/2, where requests share
+// a connection.
+func http1(c net.Conn) *conn {
 	if secure, ok := c.(*tls.Conn); ok {
 		if secure.ConnectionState().NegotiatedProtocol == "h2" {
-			return
+			return nil
 		}
 		c = secure.NetConn()
 	}
-	own, ok := c.(*conn)
-	for i := 0; ok && i < settleTries && !own.reading.Load() && !own.closed.Load(); i++ {
+	own, _ := c.(*conn)
+	return own
+}
+
+// settle waits until the reader of a reused connection waits for bytes, so that
+// nothing is left of the last answer, or has closed it because something is.
+// Nearly always it waits already.
+func (c *conn) settle() {
+	for i := 0; i < settleTries && !c.reading.Load() && !c.closed.Load(); i++ {
 		if i < settleSpins {
 			runtime.Gosched()
 		} else {
 			time.Sleep(settlePause)
+		}
+	}
+}
+
+// carry tells c whose body it carries. The connection may be closed already.
+func (c *conn) carry(b *clientBody) {
+	c.upload.Store(b)
+	if c.closed.Load() {
+		if body := c.upload.Swap(nil); body != nil {
+			body.lose()
 		}
 	}
 }

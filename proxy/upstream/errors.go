@@ -56,6 +56,9 @@ func Status(err error, r *http.Request) int {
 	if body, ok := errors.AsType[*ClientBodyError](err); ok {
 		return clientStatus(body.Err, r)
 	}
+	if errors.Is(err, errServerLost) {
+		return http.StatusBadGateway // whatever became of the client then
+	}
 	switch ctxErr := r.Context().Err(); {
 	case errors.Is(ctxErr, context.Canceled):
 		return StatusClientGone

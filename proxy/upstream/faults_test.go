@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -221,11 +222,20 @@ func TestLeftoverOfAnAnswerReachesNoOtherClient(t *testing.T) {
 	})
 	gw, d, _ := front(t, "http://"+addr)
 	c := client(t)
-	for range 2000 {
-		if res, body := get(t, c, gw.URL); res.StatusCode != 304 {
-			t.Fatalf("got %d %q; failed with %v", res.StatusCode, body, d.failures())
-		}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				res, err := c.Get(gw.URL)
+				if err != nil || res.StatusCode != 304 {
+					t.Errorf("got %v, %v; failed with %v", res, err, d.failures())
+					return
+				}
+				res.Body.Close()
+			}
+		})
 	}
+	wg.Wait()
 }
 
 func TestInterimAnswersLoseTheirConnectionHeaders(t *testing.T) {

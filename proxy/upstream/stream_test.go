@@ -45,13 +45,18 @@ func TestPiecesOfAStreamArriveAsTheyAreSent(t *testing.T) {
 				}
 				flush()
 				for range 4 {
-					if _, ok := <-next; !ok {
+					select {
+					case <-next:
+					case <-r.Context().Done():
 						return
 					}
 					io.WriteString(body, "data: 0123456\n\n\n")
 					flush()
 				}
-				<-next
+				select {
+				case <-next:
+				case <-r.Context().Done():
+				}
 			}))
 			for proto, c := range clients {
 				gw, _, _ := front(t, up.URL)

@@ -50,7 +50,7 @@ func expect(t testing.TB, r io.Reader, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
 	if n, err := io.ReadFull(r, got); err != nil || string(got) != want {
-		t.Fatalf("got %q, %v, want %q", got[:n], err, want)
+		t.Fatalf("got %.100q, %v, want %.100q", got[:n], err, want)
 	}
 }
 
