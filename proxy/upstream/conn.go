@@ -18,10 +18,13 @@ const (
 	settlePause = 100 * time.Microsecond
 )
 
-// conn is a connection to a server that knows whether its reader waits for
-// bytes. net/http takes an idle connection for clean before its reader has looked
-// at what came behind the last answer; a server that sends a body with a 304
-// would so have it read as the answer to the next client's request.
+// conn is a connection to a server that knows whether its reader waits for bytes,
+// and whose upload it carries.
+//
+// The one because net/http takes an idle connection for clean before its reader
+// has looked behind the last answer: a body sent with a 304 would be read as the
+// answer to the next client's request. The other because net/http notices only at
+// the client's next bytes that the server of a stalled upload is gone.
 type conn struct {
 	net.Conn
 	reading atomic.Bool
@@ -53,9 +56,7 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Close() error {
 	c.closed.Store(true)
 	err := c.Conn.Close()
-	if body := c.upload.Swap(nil); body != nil {
-		body.lose()
-	}
+	c.drop()
 	return err
 }
 
@@ -94,12 +95,17 @@ func (c *conn) settle() {
 	}
 }
 
-// carry tells c whose body it carries. The connection may be closed already.
+// carry tells c whose body it carries; nil for a request without one.
 func (c *conn) carry(b *clientBody) {
 	c.upload.Store(b)
-	if c.closed.Load() {
-		if body := c.upload.Swap(nil); body != nil {
-			body.lose()
-		}
+	if c.closed.Load() { // meanwhile
+		c.drop()
+	}
+}
+
+// drop tells the body that c carries of c's end, once.
+func (c *conn) drop() {
+	if b := c.upload.Swap(nil); b != nil {
+		b.lose()
 	}
 }

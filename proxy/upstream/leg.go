@@ -60,11 +60,10 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 		if !f.overHTTP1() {
 			return
 		}
-		own := http1(info.Conn)
-		if own != nil && info.Reused {
-			own.settle()
-		}
-		if own != nil && f.body != nil {
+		if own := http1(info.Conn); own != nil {
+			if info.Reused {
+				own.settle()
+			}
 			own.carry(f.body)
 		}
 	}
