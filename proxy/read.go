@@ -25,6 +25,8 @@ func (x *exchange) read(snap *Snapshot) bool {
 		x.fail(p)
 		return false
 	}
+	x.watchForwarded()
+	x.dropSpoofed()
 	var err error
 	if f.Host, err = rules.NormalHost(r.Host); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: "The Host is unusable: " + err.Error() + "."})
@@ -42,7 +44,6 @@ func (x *exchange) read(snap *Snapshot) bool {
 			return false
 		}
 	}
-	x.watchForwarded(snap)
 	if r.Body != nil && r.Body != http.NoBody {
 		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read}
 		r.Body = x.body // the server keeps the one it closes
