@@ -75,17 +75,12 @@ func (w *writer) writePieces(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Hijack implements http.Hijacker for ReverseProxy, which copies from the
-// connection alone: what the client sent right behind its handshake sits in the
-// buffered reader and must be read first (golang/go#80875).
+// Hijack implements http.Hijacker for a tunnel, which package upstream makes of
+// the connection, with what the client sent right behind its handshake.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		w.status = http.StatusSwitchingProtocols
 	}
-	w.status = http.StatusSwitchingProtocols
-	if brw.Reader.Buffered() > 0 {
-		c = &earlyConn{Conn: c, early: brw.Reader}
-	}
-	return c, brw, nil
+	return c, brw, err
 }
