@@ -95,6 +95,7 @@ func isGRPC(contentType string) bool {
 func (x *exchange) finish() {
 	now := x.g.clock.Now()
 	x.grant.Done(now, nil)
+	x.w.last()
 	x.boundRest()
 	x.count(now)
 	x.log(now)
