@@ -97,6 +97,9 @@ func (x *exchange) finish() {
 	x.grant.Done(now, nil)
 	x.w.last()
 	x.boundRest()
+	if x.body != nil {
+		x.body.release()
+	}
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)
