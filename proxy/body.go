@@ -17,17 +17,21 @@ import (
 // is not the upstream's fault. It is not part of the pooled exchange, since a
 // transport may still read it when the handler has returned.
 type body struct {
-	rc   *http.ResponseController
 	span time.Duration
+	done atomic.Bool // read to its end, or until it failed
 
-	mu     sync.Mutex // one Read at a time
+	failed atomic.Bool // the client's side failed
+
+	mu     sync.Mutex // one Read at a time; held while it waits for the client
 	in     io.ReadCloser
 	waited time.Duration // for the client, in this span
 	got    int           // bytes in this span
 	err    error         // the first error
 
-	bytes  atomic.Int64
-	failed atomic.Bool // the client's side failed
+	bytes atomic.Int64
+
+	rcMu sync.Mutex               // guards what follows
+	rc   *http.ResponseController // nil once the handler has returned
 }
 
 // Read implements io.Reader.
@@ -42,7 +46,7 @@ func (b *body) Read(p []byte) (int, error) {
 		// Only the time spent waiting for the client counts: while the upstream
 		// takes nothing the client cannot send.
 		from = time.Now()
-		if err := b.rc.SetReadDeadline(from.Add(b.span - b.waited)); err != nil {
+		if err := b.deadline(from.Add(b.span - b.waited)); err != nil {
 			return 0, b.fail(err)
 		}
 	}
@@ -55,30 +59,82 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	switch {
 	case err == io.EOF:
-		b.err = err
-		if b.span > 0 {
-			// The connection lives on; a deadline left behind would end it in the
-			// middle of the answer.
-			b.rc.SetReadDeadline(time.Time{})
-		}
+		b.end()
 	case err != nil:
 		err = b.fail(err)
 	}
 	return n, err
 }
 
+// end notes the end. The connection lives on; a deadline left behind would cut
+// it in the middle of the answer.
+func (b *body) end() {
+	b.err = io.EOF
+	b.done.Store(true)
+	if b.span > 0 {
+		b.deadline(time.Time{})
+	}
+}
+
 func (b *body) fail(err error) error {
 	b.err = &upstream.ClientBodyError{Err: err}
 	b.failed.Store(true)
+	b.done.Store(true)
 	return b.err
+}
+
+// deadline bounds the reads that follow. It does nothing once the handler has
+// returned: the connection may be another request's by then, and to touch a
+// finished HTTP/2 stream is a panic.
+func (b *body) deadline(t time.Time) error {
+	b.rcMu.Lock()
+	defer b.rcMu.Unlock()
+	if b.rc == nil {
+		return nil
+	}
+	return b.rc.SetReadDeadline(t)
+}
+
+// release is called when the handler returns.
+func (b *body) release() {
+	b.rcMu.Lock()
+	b.rc = nil
+	b.rcMu.Unlock()
+}
+
+// promptly is how long an answer of the gateway's own waits for the rest of a
+// body, and maxRest how much of one it takes in, to keep the connection.
+const (
+	promptly = 20 * time.Millisecond
+	maxRest  = 256 << 10
+)
+
+// drain reads away a body of known length that nobody else reads, if it is
+// there already, and reports whether it has ended. It does not ask for one that
+// waits for 100 Continue, nor for chunks: they cannot be read on after a
+// deadline, and then the connection could not end gently.
+func (b *body) drain(r *http.Request) (ended bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil || r.ContentLength < 0 || r.ContentLength > maxRest || r.Header["Expect"] != nil {
+		return b.err == io.EOF
+	}
+	if err := b.deadline(time.Now().Add(promptly)); err != nil {
+		return false
+	}
+	n, err := io.CopyN(io.Discard, b.in, r.ContentLength)
+	b.bytes.Add(n)
+	if err != nil {
+		return false
+	}
+	b.end()
+	b.deadline(time.Time{})
+	return true
 }
 
 // Close implements io.Closer.
 func (b *body) Close() error { return b.in.Close() }
 
-// atEnd says that the body was read to its end, or until it failed.
-func (b *body) atEnd() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err != nil
-}
+// atEnd says that the body was read to its end, or until it failed. It does not
+// wait for a Read in progress.
+func (b *body) atEnd() bool { return b.done.Load() }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"errors"
 	"net"
 	"os"
@@ -39,31 +38,6 @@ func (c *conn) Write(p []byte) (n int, err error) {
 
 // CloseWrite half-closes the connection where it can be, for tunnels.
 func (c *conn) CloseWrite() error {
-	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// earlyConn is a hijacked connection of which the server has already read a part.
-type earlyConn struct {
-	net.Conn
-	early *bufio.Reader // nil once it is empty
-}
-
-// Read implements net.Conn.
-func (c *earlyConn) Read(p []byte) (int, error) {
-	if c.early != nil {
-		if n := c.early.Buffered(); n > 0 {
-			return c.early.Read(p[:min(n, len(p))])
-		}
-		c.early = nil
-	}
-	return c.Conn.Read(p)
-}
-
-// CloseWrite half-closes the connection where it can be.
-func (c *earlyConn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
 	}

@@ -110,7 +110,11 @@ func (x *exchange) finish() {
 	}()
 	now := x.g.clock.Now()
 	x.settle(now)
+	x.w.last()
 	x.boundRest()
+	if x.body != nil {
+		x.body.release()
+	}
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)

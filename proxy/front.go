@@ -16,10 +16,11 @@ var untrusted = []string{
 	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
 }
 
-// Rewrite implements upstream.Front: the headers of the request to the upstream.
-func (x *exchange) Rewrite(out, in *http.Request) {
-	h := out.Header
-	out.Trailer = nil // announced by the client; never a key, never forwarded
+// dropSpoofed takes from the request what nobody may see of it, the rules as
+// little as the upstream: names with "_", which many servers read as "-", and
+// what only a trusted peer may set.
+func (x *exchange) dropSpoofed() {
+	h := x.r.Header
 	for name := range h {
 		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, "X-Forwarded") {
 			delete(h, name)
@@ -30,6 +31,12 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 			delete(h, name)
 		}
 	}
+}
+
+// Rewrite implements upstream.Front: the headers of the request to the upstream.
+func (x *exchange) Rewrite(out, in *http.Request) {
+	h := out.Header
+	out.Trailer = nil // announced by the client; never a key, never forwarded
 	// What Connection names is gone from h by now; what a rule has read must reach
 	// the upstream all the same, or the two see different requests.
 	if len(in.Header["Connection"]) > 0 {

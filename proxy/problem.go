@@ -57,10 +57,14 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// send writes an answer of the gateway's own. An unread body is not waited for:
-// net/http closes the connection when much of it is left.
+// send writes an answer of the gateway's own. A body that is not there already
+// is not waited for. net/http would wait, even for one that the client holds back
+// until it sees 100 Continue, unless the connection is to end.
 func (x *exchange) send(status int, contentType, body string) {
 	h := x.w.Header()
+	if x.body != nil && x.sent == 0 && x.r.ProtoMajor == 1 && !x.body.drain(x.r) {
+		h.Set("Connection", "close")
+	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

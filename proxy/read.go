@@ -16,6 +16,7 @@ import (
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
 	x.limits, x.headers, x.keep, x.secrets = snap.timeouts, snap.headers, snap.keep, snap.secrets
+	x.takeBody()
 	x.peer = peerOf(r)
 	var client netip.Addr
 	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
@@ -25,6 +26,8 @@ func (x *exchange) read(snap *Snapshot) bool {
 		x.fail(p)
 		return false
 	}
+	x.watchForwarded()
+	x.dropSpoofed()
 	var err error
 	if f.Host, err = rules.NormalHost(r.Host); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
@@ -36,12 +39,15 @@ func (x *exchange) read(snap *Snapshot) bool {
 		return false
 	}
 	f.Path = x.path.Normal
-	x.watchForwarded(snap)
-	if r.Body != nil && r.Body != http.NoBody {
+	return true
+}
+
+// takeBody puts x.body in the place of the request's body, if it has one.
+func (x *exchange) takeBody() {
+	if r := x.r; r.Body != nil && r.Body != http.NoBody {
 		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read}
 		r.Body = x.body // the server keeps the one it closes
 	}
-	return true
 }
 
 // malformed returns the problem with a request that no rule should see, or one

@@ -44,7 +44,7 @@ func (u *untrustedForwarded) first(peer netip.Addr) (netip.Prefix, bool) {
 	return net, true
 }
 
-func (x *exchange) watchForwarded(snap *Snapshot) {
+func (x *exchange) watchForwarded() {
 	if x.trusted || len(x.r.Header["X-Forwarded-For"]) == 0 {
 		return
 	}

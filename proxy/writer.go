@@ -37,7 +37,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.x.r.ProtoMajor >= 2 && w.x.limits.Write > 0 {
+	if w.timed() {
 		n, err = w.writePieces(p)
 	} else {
 		n, err = w.ResponseWriter.Write(p) // conn.Write sees to the progress
@@ -54,7 +54,8 @@ const (
 
 // writePieces writes p to an HTTP/2 stream, whose window is the client's to
 // open, so that each piece has the whole span to be taken. On HTTP/1 the
-// connection itself does this, see conn.
+// connection itself does this, see conn. Between pieces there is no deadline:
+// it would end a stream that has nothing to say.
 func (w *writer) writePieces(p []byte) (n int, err error) {
 	rc := http.NewResponseController(w.ResponseWriter)
 	for len(p) > 0 && err == nil {
@@ -68,23 +69,54 @@ func (w *writer) writePieces(p []byte) (n int, err error) {
 		}
 		var m int
 		m, err = w.ResponseWriter.Write(p[:min(size, len(p))])
+		if err == nil && w.slow {
+			err = rc.Flush() // else net/http gathers pieces again
+		}
 		n, p = n+m, p[m:]
-		w.slow = time.Since(before) > time.Second
+		w.slow = time.Since(before) > min(time.Second, w.x.limits.Write/4)
+	}
+	if err == nil {
+		err = rc.SetWriteDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// Hijack implements http.Hijacker for ReverseProxy, which copies from the
-// connection alone: what the client sent right behind its handshake sits in the
-// buffered reader and must be read first (golang/go#80875).
+// FlushError is for http.ResponseController. What it writes has the whole span
+// to be taken, as in Write.
+func (w *writer) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	rc := http.NewResponseController(w.ResponseWriter)
+	if !w.timed() {
+		return rc.Flush()
+	}
+	if err := rc.SetWriteDeadline(time.Now().Add(w.x.limits.Write)); err != nil {
+		return err
+	}
+	if err := rc.Flush(); err != nil {
+		return err
+	}
+	return rc.SetWriteDeadline(time.Time{})
+}
+
+// last bounds the time for what net/http still has to write when the handler has
+// returned.
+func (w *writer) last() {
+	if w.timed() {
+		http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.x.limits.Write))
+	}
+}
+
+// timed says that what is written has deadlines of its own.
+func (w *writer) timed() bool { return w.x.r.ProtoMajor >= 2 && w.x.limits.Write > 0 }
+
+// Hijack implements http.Hijacker for a tunnel, which package upstream makes of
+// the connection, with what the client sent right behind its handshake.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		w.status = http.StatusSwitchingProtocols
 	}
-	w.status = http.StatusSwitchingProtocols
-	if brw.Reader.Buffered() > 0 {
-		c = &earlyConn{Conn: c, early: brw.Reader}
-	}
-	return c, brw, nil
+	return c, brw, err
 }

@@ -5,7 +5,14 @@ import "slices"
 // HeadersRead returns the canonical names of the headers that some rule, route
 // or match reads; sorted, each once. What the rules have read must reach the
 // upstream, whatever a client names in Connection.
-func (s *Set) HeadersRead() []string { return s.namesRead(kindHeader, true) }
+func (s *Set) HeadersRead() []string {
+	names := s.namesRead(kindHeader, true)
+	if len(s.namesRead(kindCookie, true)) > 0 && !slices.Contains(names, "Cookie") {
+		names = append(names, "Cookie")
+		slices.Sort(names)
+	}
+	return names
+}
 
 // QueryKeys returns the names of the query parameters that some rule is keyed
 // on; sorted, each once. Their values are somebody's key and not for a log.
