@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,12 +140,15 @@ func (g *instance) exit() int {
 	return g.cmd.ProcessState.ExitCode()
 }
 
-// logged returns the lines on stderr with this message.
-func (g *instance) logged(msg string) []map[string]any {
+// logged returns the lines on stderr with one of these messages.
+func (g *instance) logged(messages ...string) []map[string]any {
 	var found []map[string]any
 	for _, line := range g.errs.lines() {
 		var m map[string]any
-		if json.Unmarshal([]byte(line), &m) == nil && m["msg"] == msg {
+		if json.Unmarshal([]byte(line), &m) != nil {
+			continue
+		}
+		if msg, ok := m["msg"].(string); ok && slices.Contains(messages, msg) {
 			found = append(found, m)
 		}
 	}
