@@ -23,16 +23,12 @@ type generation struct {
 	next atomic.Pointer[generation]
 }
 
-// carry converts s, a State of g, to the numbers of generation to. Units used
-// stay used: s is brought up to each swap with the numbers before it, and goes
-// on with those after it. forgiven says that the new numbers hold less than was
-// used, so that what older Grants took is no longer in s.
-func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven bool) {
-	for g.num < to {
-		next := g.next.Load()
-		if next == nil {
-			break
-		}
+// carry converts s, a State of g, to the newest numbers. Units used stay used:
+// s is brought up to each swap with the numbers before it, and goes on with
+// those after it. forgiven says that some numbers held less than was used, so
+// that what older Grants took is no longer in s.
+func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool) {
+	for next := g.next.Load(); next != nil; next = g.next.Load() {
 		s, _ = g.nums.Bucket.Take(s, next.at, 0)
 		if c := next.nums.Carry; c > 0 {
 			s.Rem = 0
@@ -46,21 +42,30 @@ func (g *generation) carry(s State, to uint32) (_ State, _ *generation, forgiven
 	return s, g, forgiven
 }
 
+// charge charges -n units to s, a State of g, at the instant now.
+func (g *generation) charge(s State, now Instant, n int64) State {
+	s, _ = g.nums.Bucket.Take(s, now, 0)
+	s = g.nums.Bucket.Adjust(s, now, n)
+	s.Gen = g.num
+	return s
+}
+
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
-// not refilled before the swap, in whole units.
+// not refilled whole before the swap. Rounding up like carry is safe for any
+// number of Grants: with x(t) the whole units come back in time t, a State has
+// Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
+// the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
 	for g.num < to {
 		next := g.next.Load()
 		if next == nil {
 			break
 		}
-		s, _ := g.nums.Bucket.Take(State{}, at, n)
+		s, _ := g.nums.Bucket.Take(State{}, at, 0)
+		s.Used = n // it may be more than g holds, when older numbers held more
 		s, _ = g.nums.Bucket.Take(s, next.at, 0)
 		n = s.Used
-		if s.Rem > 0 && g.nums.Carry > 0 {
-			n--
-		}
 		if g.nums.Carry > 0 {
 			at = max(at, next.at)
 		}

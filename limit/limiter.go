@@ -24,8 +24,9 @@ const (
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
 	Table *Table
-	// Gen is the generation of numbers of the caller's rule list. A State that a
-	// newer list has already decided stays with the newer numbers.
+	// Gen is the generation of numbers of the caller's rule list. In memory the
+	// newest generation decides, whatever Gen says: a lowered limit holds at once,
+	// also for requests that began before it.
 	Gen uint32
 	// Mode is Enforce or DryRun.
 	Mode Mode
@@ -94,7 +95,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		case v.OK:
 			c.store()
 		case c.Result.OK:
-			c.Result = c.peek()
+			c.Result = c.peek(now)
 		}
 		if c.s != nil {
 			c.s.mu.Unlock()
@@ -132,40 +133,35 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	c.s, c.place, c.loses, c.found, c.stored, c.next = t.lock(c.Key), 0, 0, false, false, State{}
 	if c.s == nil {
-		now = max(now, Instant(t.latest.Load()))
+		c.at = max(now, Instant(t.latest.Load()))
 	} else {
-		now = max(now, c.s.latest)
-		c.s.latest = now
+		c.at = max(now, c.s.latest)
+		c.s.latest = c.at
 		var i int
 		if i, c.found = c.s.find(c.Key); c.found {
 			c.next = c.s.states[i]
 		}
 		c.place = int32(i)
 	}
-	num := max(c.Gen, t.floor.Load())
 	g := t.newest.Load()
 	if c.found && c.next.Gen != g.num {
-		var forgiven bool
-		c.next, g, forgiven = t.generation(c.next.Gen).carry(c.next, max(num, c.next.Gen))
-		if forgiven {
-			c.next.Born = t.born.Add(1)
-		}
-	} else if !c.found && num != g.num {
-		g = t.generation(num)
+		c.next, g = t.convert(c.next)
 	}
-	c.gen, c.at = g, now
-	c.next, c.Result = g.nums.Bucket.Take(c.next, now, c.N)
+	c.gen = g
+	c.next, c.Result = g.nums.Bucket.Take(c.next, c.at, c.N)
 	c.next.Gen = g.num
+	c.Result.countFrom(now, c.at)
 }
 
 // peek says what is there without taking anything.
-func (c *Claim) peek() Result {
+func (c *Claim) peek(now Instant) Result {
 	var st State
 	if c.s != nil && c.found {
 		st = c.s.states[c.place]
-		st, _, _ = c.Table.generation(st.Gen).carry(st, c.gen.num)
+		st, c.gen, _ = c.Table.generation(st.Gen).carry(st)
 	}
 	_, r := c.gen.nums.Bucket.Take(st, c.at, 0)
+	r.countFrom(now, c.at)
 	return r
 }
 
@@ -262,10 +258,10 @@ func (g *Grant) Done(now Instant, o Outcome) {
 	}
 	for i := range claims {
 		c := &claims[i]
-		if !c.stored {
-			continue
+		if !c.Result.OK {
+			continue // a dry run that had no room
 		}
-		if n := min(o(c), c.N); n != 0 {
+		if n := min(o(c), c.N); n < 0 || n > 0 && c.stored {
 			c.Table.settle(c, now, n)
 		}
 	}

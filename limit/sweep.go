@@ -79,10 +79,9 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	t.sweep.Lock()
 	defer t.sweep.Unlock()
 	if t.pos == 0 {
-		// From here on no take stores a State under older numbers, so when the
-		// pass is over none is left and the older generations can go.
+		// From here on no State is stored under older numbers, so when the pass is
+		// over none is left and the older generations can go.
 		t.passGen = t.newest.Load().num
-		t.floor.Store(t.passGen)
 	}
 	s := t.lock(Digest{Hi: t.pos})
 	if s == nil {
@@ -125,7 +124,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 		}
 		st := &s.states[i]
 		if st.Gen != g.num {
-			t.convert(st)
+			*st, _ = t.convert(*st)
 		}
 		if t.idle(*st, g, now) {
 			if n < few {
@@ -159,16 +158,9 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 	t.release(int64(before-len(s.keys)) * slotBytes)
 }
 
-func (t *Table) convert(st *State) {
-	next, _, forgiven := t.generation(st.Gen).carry(*st, t.floor.Load())
-	if forgiven {
-		next.Born = t.born.Add(1)
-	}
-	*st = next
-}
-
-func (t *Table) idle(st State, newest *generation, now Instant) bool {
-	g := newest
+// idle judges st by the numbers it was converted to: those of g, or newer ones
+// when a Renew came in between.
+func (t *Table) idle(st State, g *generation, now Instant) bool {
 	if st.Gen != g.num {
 		g = t.generation(st.Gen)
 	}

@@ -25,8 +25,7 @@ type Table struct {
 	keys    atomic.Int64
 	maxKeys atomic.Int64
 	born    atomic.Uint32
-	floor   atomic.Uint32 // no State is stored under an older generation
-	latest  atomic.Int64  // what the shards had seen when they were last dropped
+	latest  atomic.Int64 // what the shards had seen when they were last dropped
 
 	oldest, newest atomic.Pointer[generation]
 
@@ -62,7 +61,6 @@ func NewTable(n Numbers, maxKeys int64, budget *Budget) *Table {
 	g := &generation{num: 1, at: math.MinInt64, nums: n}
 	t.oldest.Store(g)
 	t.newest.Store(g)
-	t.floor.Store(1)
 	// A Table that nobody refers to any more gives its memory back to the budget
 	// when the collector takes it; until then the memory is really in use.
 	runtime.AddCleanup(t, func(bytes *atomic.Int64) { budget.give(bytes.Load()) }, t.bytes)
@@ -75,9 +73,8 @@ func (t *Table) Generation() uint32 { return t.newest.Load().num }
 // Numbers returns the newest Numbers.
 func (t *Table) Numbers() Numbers { return t.newest.Load().nums }
 
-// Renew adds a generation of Numbers that holds from at on: claims made under
-// gen, or newer, are decided by it, and so is every claim on a State it has
-// already decided. gen must be Generation()+1; a gen that is not newer only
+// Renew adds a generation of Numbers that holds from at on and decides every
+// claim from now on, also those of requests that began before. gen must be Generation()+1; a gen that is not newer only
 // changes maxKeys. Of the keys above a lower maxKeys none is dropped; they go as
 // they fall idle or are evicted.
 func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
@@ -91,6 +88,9 @@ func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
 	g := &generation{num: gen, at: max(at, last.at), nums: n}
 	last.next.Store(g)
 	t.newest.Store(g)
+	if t.dir.Load() == nil { // no State needs an older one, and no sweep comes here to see it
+		t.oldest.Store(g)
+	}
 }
 
 // generation returns generation num, or the nearest that is still known.
@@ -255,15 +255,14 @@ func (t *Table) victim(s *shard, d Digest, now Instant) (place int, loses int64)
 	if s.n == 0 {
 		return place, 0
 	}
-	g := t.newest.Load()
 	for i, seen := s.home(d), 0; seen < min(sample, s.n); i = (i + 1) % len(s.keys) {
 		if s.keys[i] == (Digest{}) {
 			continue
 		}
 		seen++
-		st, gen, _ := t.generation(s.states[i].Gen).carry(s.states[i], g.num)
-		st, r := gen.nums.Bucket.Take(st, now, 0)
-		if gen.nums.Bucket.Idle(st, now) {
+		st, g, _ := t.generation(s.states[i].Gen).carry(s.states[i])
+		st, r := g.nums.Bucket.Take(st, now, 0)
+		if g.nums.Bucket.Idle(st, now) {
 			return i, 0
 		}
 		if r.Remaining > 0 && (place < 0 || st.Used < loses) {
@@ -279,28 +278,43 @@ func (t *Table) settle(c *Claim, now Instant, n int64) {
 	if s == nil {
 		return
 	}
-	defer s.mu.Unlock()
-	i, ok := s.find(c.Key)
-	if !ok || s.states[i].Born != c.next.Born {
-		return // forgotten meanwhile, or another life of the key: nothing of the take is in there
-	}
 	now = max(now, s.latest)
 	s.latest = now
-	st, g, forgiven := t.generation(s.states[i].Gen).carry(s.states[i], t.floor.Load())
-	if forgiven {
-		st.Born = t.born.Add(1)
-	}
-	st, _ = g.nums.Bucket.Take(st, now, 0)
+	i, ok := s.find(c.Key)
 	switch {
-	case n < 0:
-		st = g.nums.Bucket.Adjust(st, now, n)
-	case !forgiven:
-		n, at := c.gen.worth(c.at, n, g.num)
-		if n > 0 {
-			st = g.nums.Bucket.Adjust(st, at, n)
+	case ok && n < 0:
+		st, g := t.convert(s.states[i])
+		s.states[i] = g.charge(st, now, n)
+	case ok && s.states[i].Born == c.next.Born:
+		st, g := t.convert(s.states[i])
+		st, _ = g.nums.Bucket.Take(st, now, 0)
+		if st.Born == c.next.Born { // else the units are no longer in there
+			if n, at := c.gen.worth(c.at, n, g.num); n > 0 {
+				st = g.nums.Bucket.Adjust(st, at, n)
+			}
 		}
+		s.states[i] = st
+	case ok || n > 0:
+		// Forgotten meanwhile, or another life of the key: nothing of the take is in there.
+	default:
+		g := t.newest.Load()
+		debtor := Claim{Table: t, Key: c.Key, Result: Result{OK: true}, s: s, gen: g, at: now, next: g.charge(State{}, now, n)}
+		if debtor.reserve() {
+			debtor.store()
+		}
+		s = debtor.s // reserve may have split it
 	}
-	s.states[i] = st
+	s.mu.Unlock()
+}
+
+// convert brings s to the newest numbers. When those hold less than was in use
+// it becomes another life of the key: older Grants have nothing left in it.
+func (t *Table) convert(s State) (State, *generation) {
+	s, g, forgiven := t.generation(s.Gen).carry(s)
+	if forgiven {
+		s.Born = t.born.Add(1)
+	}
+	return s, g
 }
 
 // longer returns the longer of two waits, where Never is the longest.

@@ -43,10 +43,10 @@ func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
 	if n == 0 || n <= b.burst-next.Used {
 		next.Used += n
 		left := max(0, b.burst-next.Used)
-		return next, Result{OK: true, Remaining: left, Reset: late + b.reset(next, left)}
+		return next, Result{OK: true, Remaining: left, Reset: b.reset(next, left, late)}
 	}
 	left := max(0, b.burst-next.Used)
-	r := Result{Remaining: left, Wait: Never, Reset: late + b.reset(next, left)}
+	r := Result{Remaining: left, Wait: Never, Reset: b.reset(next, left, late)}
 	if n <= b.burst {
 		r.Wait = late + b.until(next, next.Used+n-b.burst)
 	}
@@ -56,7 +56,11 @@ func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
 // Adjust implements Bucket.
 func (b tokenBucket) Adjust(s State, at Instant, n int64) State {
 	if n <= 0 {
-		s.Used = charge(s.Used, -n, b.burst)
+		used := charge(s.Used, -n, b.burst)
+		if used-s.Used < -n {
+			s.Rem = 0 // the whole debt of one burst, not a part of a unit less
+		}
+		s.Used = used
 		return s
 	}
 	// In parts: what the take holds is n*w, less what refilled since.
@@ -139,13 +143,13 @@ func (b tokenBucket) until(s State, k int64) time.Duration {
 	return time.Duration(q)
 }
 
-func (b tokenBucket) reset(s State, left int64) time.Duration {
+func (b tokenBucket) reset(s State, left int64, late time.Duration) time.Duration {
 	switch {
 	case s.Used <= 0:
 		return 0
 	case left == 0:
-		return b.until(s, s.Used-b.burst+1)
+		return late + b.until(s, s.Used-b.burst+1)
 	default:
-		return b.until(s, s.Used)
+		return late + b.until(s, s.Used)
 	}
 }

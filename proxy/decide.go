@@ -34,6 +34,10 @@ func (x *exchange) match(snap *Snapshot) bool {
 	}
 	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
+	if err := x.facts.QueryError(); err != nil {
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+		return false
+	}
 	for i := range x.hits {
 		if h := &x.hits[i]; h.Missing {
 			x.fail(problem{

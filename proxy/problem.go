@@ -51,6 +51,12 @@ func (x *exchange) fail(p problem) {
 	x.send(p.status, "application/problem+json", x.problemJSON(p))
 }
 
+// sentence returns err, which says all a client may know, as a sentence.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
 // send writes an answer of the gateway's own. An unread body is not waited for:
 // net/http closes the connection when much of it is left.
 func (x *exchange) send(status int, contentType, body string) {

@@ -39,24 +39,6 @@ func (m *Match) Captures(name string) (without string, ok bool) {
 	return "", true
 }
 
-// OnlyMethods returns the methods m takes if it says so in every alternative,
-// else nil. HEAD goes without saying where GET is among them.
-func (m *Match) OnlyMethods() []string {
-	if m == nil {
-		return nil
-	}
-	var all []string
-	for i := range m.Any {
-		methods := m.Any[i].methods()
-		if len(methods) == 0 {
-			return nil
-		}
-		all = append(all, methods...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Never says why m can take no request at all, if that is plain to see; else it
 // is empty.
 func (m *Match) Never() string {
@@ -83,7 +65,9 @@ func (c *Clause) never() string {
 	}) {
 		return "its methods exclude each other"
 	}
-	if p.plain != "" && len(c.Paths) > 0 && !slices.ContainsFunc(c.Paths, func(q *Pattern) bool { return q.matchesPath(p.plain) }) {
+	if p.plain != "" && len(c.Paths) > 0 && !slices.ContainsFunc(c.Paths, func(q *Pattern) bool {
+		return q.matchesPath(p.plain)
+	}) {
 		return "its paths exclude each other"
 	}
 	return ""

@@ -91,10 +91,9 @@ func (p *parser) ruleName(c *section, name, where string) {
 	const want = "a name is 1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit"
 	v := c.get("name")
 	switch {
-	case !c.has("name"):
+	case c.lacks("name"):
 		p.failAt(c.node, "add name: …", "no name%s", where)
-	case v == nil || name != "":
-	default:
+	case v != nil && name == "":
 		if text, ok := p.text(v, "name"); ok {
 			p.failAt(v, want, "name %s: not a name", quote(text))
 		}
@@ -133,6 +132,11 @@ func (p *parser) keyParts(v *node) []Attribute {
 	if v.shape == sequence && len(v.items) == 0 {
 		p.failAt(v, "write global for one counter of all requests", "key: an empty list")
 	}
+	const most = 16
+	if len(v.items) > most {
+		p.failAt(v, "", "key: a list of %d attributes; the most is %d", len(v.items), most)
+		return nil
+	}
 	for _, item := range p.oneOrMore(v, "key") {
 		text, ok := p.text(item, "key")
 		if !ok {
@@ -168,7 +172,7 @@ func (p *parser) pathNames(r *RuleSpec, at *node) {
 // numbers reads limit and burst and makes sure that a Bucket can be made of them.
 func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 	limitNode, burstNode := c.get("limit"), c.get("burst")
-	if !c.has("limit") && !c.has("concurrency") {
+	if c.lacks("limit") && c.lacks("concurrency") {
 		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
 	}
 	if burstNode != nil {
@@ -181,7 +185,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 	if limitNode == nil {
 		return
 	}
-	text, ok := p.text(limitNode, "limit")
+	text, ok := p.textLike(limitNode, "limit", "a rate like 100/m")
 	if !ok {
 		return
 	}

@@ -113,14 +113,16 @@ var familiar = map[part]map[string]string{
 	partReject: {"code": "status", "message": "detail"},
 }
 
+// names returns all settings of a part.
+func (p part) names() []string { return slices.Concat(settings[p].known, settings[p].later) }
+
 // suggest returns the hint for an unknown setting of a part.
 func (p part) suggest(name string) string {
-	n := settings[p]
-	if hint := didYouMean(name, slices.Concat(n.known, n.later)); hint != "" {
-		return hint
-	}
 	if ours := familiar[p][strings.ToLower(name)]; ours != "" {
 		return `use "` + ours + `"`
+	}
+	if hint := didYouMean(name, p.names()); hint != "" {
+		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
 		if other != p && slices.Contains(settings[other].known, name) {

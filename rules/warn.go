@@ -57,8 +57,8 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, earlier := range p.file.Routes[:min(i, maxCompared)] {
-			if earlier.Match.Covers(r.Match) {
+		for _, earlier := range p.file.Routes[:i] {
+			if p.covers(earlier.Match, r.Match, false) {
 				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
 				break
 			}
@@ -74,9 +74,35 @@ func (p *parser) warnRoutes() {
 	}
 }
 
-// maxCompared is how many rules or routes each one is compared with; files with
-// more get fewer warnings, not slow ones.
-const maxCompared = 100
+// covers reports whether every request that n takes is taken by m too. A very
+// large file gets fewer warnings rather than slow ones: once much has been
+// compared the answer is tired.
+func (p *parser) covers(m, n *Match, tired bool) bool {
+	const most = 1_000_000
+	if p.compared > most {
+		return tired
+	}
+	work := (1 + m.alternatives()) * (1 + n.alternatives())
+	if p.compared += work; p.compared > most {
+		return tired
+	}
+	return m.Covers(n)
+}
+
+// alternatives returns how many patterns, hosts and values m has, about.
+func (m *Match) alternatives() int {
+	if m == nil {
+		return 0
+	}
+	n := len(m.Any)
+	for _, c := range m.Any {
+		n += len(c.Paths) + len(c.Methods) + len(c.Hosts)
+		for _, is := range c.Values {
+			n += len(is.Globs)
+		}
+	}
+	return n
+}
 
 func (p *parser) warnRule(r *RuleSpec) {
 	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
@@ -102,9 +128,9 @@ func (p *parser) warnRule(r *RuleSpec) {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for i := range p.file.Rules[:min(len(p.file.Rules), maxCompared)] {
+	for i := range p.file.Rules {
 		o := &p.file.Rules[i]
-		if o.Name != r.Name && !o.DryRun && good(o) && o.Match.Covers(r.Match) {
+		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
 		}
 	}
