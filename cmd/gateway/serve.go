@@ -278,6 +278,7 @@ func (s *server) adminHandler() http.Handler {
 		Reload:  s.reload,
 		Reloads: s.reloads,
 		Build:   build(),
+		Dropped: s.log.queue.dropped.Load,
 	})
 }
 
