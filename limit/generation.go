@@ -11,6 +11,11 @@ type Numbers struct {
 	// the limit's favour). 0 means that a State brings all of them, as windows
 	// and slots do.
 	Carry int64
+	// Slots says that what is taken is in use until it is given back, as requests
+	// in progress are: such a State is never forgotten to make room.
+	Slots bool
+	// Refunds, unless nil, bounds what is given back: as much as it admits.
+	Refunds Bucket
 }
 
 // generation is one set of Numbers of a Table, in force from an instant on. The
@@ -23,13 +28,22 @@ type generation struct {
 	next atomic.Pointer[generation]
 }
 
+// listed says that the instants of all units are in a list, which no edit of the
+// numbers changes.
+func (g *generation) listed() bool {
+	_, ok := g.nums.Bucket.(slidingLog)
+	return ok
+}
+
 // carry converts s, a State of g, to the newest numbers. Units used stay used:
 // s is brought up to each swap with the numbers before it, and goes on with
 // those after it. forgiven says that some numbers held less than was used, so
 // that what older Grants took is no longer in s.
 func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool) {
 	for next := g.next.Load(); next != nil; next = g.next.Load() {
-		s, _ = g.nums.Bucket.Take(s, next.at, 0)
+		if !g.listed() {
+			s, _ = g.nums.Bucket.Take(s, next.at, 0)
+		}
 		if c := next.nums.Carry; c > 0 {
 			s.Rem = 0
 			if s.Used > c {
@@ -42,14 +56,6 @@ func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool)
 	return s, g, forgiven
 }
 
-// charge charges -n units to s, a State of g, at the instant now.
-func (g *generation) charge(s State, now Instant, n int64) State {
-	s, _ = g.nums.Bucket.Take(s, now, 0)
-	s = g.nums.Bucket.Adjust(s, now, n)
-	s.Gen = g.num
-	return s
-}
-
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
 // not refilled whole before the swap. Rounding up like carry is safe for any
@@ -57,7 +63,7 @@ func (g *generation) charge(s State, now Instant, n int64) State {
 // Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
 // the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
-	for g.num < to {
+	for g.num < to && !g.listed() {
 		next := g.next.Load()
 		if next == nil {
 			break

@@ -138,7 +138,10 @@ type stamp struct {
 	units int64
 }
 
-const stampBytes = 16
+const (
+	stampBytes = 16
+	minRing    = 4
+)
 
 // at returns entry i, 0 being the oldest.
 func (l *stamps) at(i int) *stamp {
@@ -173,7 +176,7 @@ func (l *stamps) grown(at Instant) int {
 			return len(l.ring)
 		}
 	}
-	return max(4, len(l.ring)+(len(l.ring)+1)/2)
+	return max(minRing, len(l.ring)+(len(l.ring)+1)/2)
 }
 
 // push adds units at the instant at, or at the newest instant if that is later.
@@ -187,6 +190,15 @@ func (l *stamps) push(at Instant, units int64) {
 	}
 	l.n++
 	*l.newest() = stamp{at, units}
+}
+
+// merge adds units to the newest entry and moves that to the instant at: they
+// all count until the later of the two is too old, never less than they should.
+// It is what is done when there is no memory for an entry more.
+func (l *stamps) merge(at Instant, units int64) {
+	s := l.newest()
+	s.units += units
+	s.at = max(s.at, at)
 }
 
 // resize moves the entries that still hold units to a ring of c places.

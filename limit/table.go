@@ -20,6 +20,7 @@ type Table struct {
 	budget *Budget
 	bytes  *atomic.Int64 // what this Table holds of the budget
 	spread uint8         // shards are split early until there are 1<<spread
+	listed bool          // its algorithm keeps a list beside each State
 
 	dir     atomic.Pointer[directory]
 	keys    atomic.Int64
@@ -29,7 +30,9 @@ type Table struct {
 
 	oldest, newest atomic.Pointer[generation]
 
-	evictions, evictedUnits atomic.Int64
+	evictions, evictedUnits, spilled atomic.Int64
+
+	spill atomic.Pointer[[overflows]overflow] // nil until memory is full
 
 	mu    sync.Mutex // guards changes of dir and of the generations; taken after shard locks
 	sweep sync.Mutex // one sweep at a time; guards pos and passGen
@@ -56,6 +59,7 @@ func NewTable(n Numbers, maxKeys int64, budget *Budget) *Table {
 		bytes:  new(atomic.Int64),
 		spread: uint8(min(8, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))),
 	}
+	_, t.listed = n.Bucket.(slidingLog)
 	t.maxKeys.Store(maxKeys)
 	t.latest.Store(math.MinInt64)
 	g := &generation{num: 1, at: math.MinInt64, nums: n}
@@ -116,13 +120,15 @@ type TableStats struct {
 	// Evictions counts keys dropped before they were idle because memory was
 	// full; EvictedUnits is what they had in use, which is thereby given away.
 	Evictions, EvictedUnits int64
+	// Spilled counts claims that the counters shared by unremembered clients decided.
+	Spilled int64
 }
 
 // Stats returns the Table's figures.
 func (t *Table) Stats() TableStats {
 	return TableStats{
 		Keys: t.keys.Load(), Bytes: t.bytes.Load(),
-		Evictions: t.evictions.Load(), EvictedUnits: t.evictedUnits.Load(),
+		Evictions: t.evictions.Load(), EvictedUnits: t.evictedUnits.Load(), Spilled: t.spilled.Load(),
 	}
 }
 
@@ -154,7 +160,11 @@ func (t *Table) first() *directory {
 	if !t.reserve(shardSize) {
 		return nil
 	}
-	dir := &directory{shards: []*shard{{latest: Instant(t.latest.Load())}}}
+	s := &shard{latest: Instant(t.latest.Load())}
+	if t.listed {
+		s.lists = []stamps{}
+	}
+	dir := &directory{shards: []*shard{s}}
 	t.dir.Store(dir)
 	return dir
 }
@@ -180,12 +190,12 @@ func (t *Table) makeRoom(s *shard, d Digest) *shard {
 		early := len(s.keys) >= 256 && s.depth < t.spread
 		if len(s.keys) < maxShard && !early {
 			c := places(s.n + 1)
-			if !t.reserve(int64(c) * slotBytes) {
+			if !t.reserve(int64(c) * s.width()) {
 				return nil
 			}
-			old := len(s.keys)
+			old := int64(len(s.keys)) * s.width()
 			s.resize(c)
-			t.release(int64(old) * slotBytes)
+			t.release(old)
 			return s
 		}
 		child := t.split(s, d)
@@ -210,14 +220,18 @@ func (t *Table) split(s *shard, d Digest) *shard {
 	var half [2]*shard
 	for i, n := range [2]int{s.n - ones, ones} {
 		half[i] = &shard{depth: s.depth + 1, latest: s.latest}
-		half[i].resize(places(n))
+		if t.listed {
+			half[i].lists = []stamps{}
+		}
+		half[i].alloc(places(n), s)
 	}
 	if !t.reserve(half[0].bytes() + half[1].bytes()) {
 		return nil
 	}
 	for i, k := range s.keys {
 		if k != (Digest{}) {
-			half[min(1, k.Hi&bit)].put(k, s.states[i])
+			h := half[min(1, k.Hi&bit)]
+			h.move(h.put(k, State{}), s, i)
 		}
 	}
 	mine := half[min(1, d.Hi&bit)]
@@ -239,7 +253,7 @@ func (t *Table) split(s *shard, d Digest) *shard {
 	t.mu.Unlock()
 
 	t.release(s.bytes())
-	s.dead, s.keys, s.states = true, nil, nil
+	s.dead, s.keys, s.states, s.lists, s.sides = true, nil, nil, nil, nil
 	s.mu.Unlock()
 	return mine
 }
@@ -249,8 +263,10 @@ const sample = 16
 
 // victim returns the place in s of the key whose loss gives away the least,
 // among a few near where d would sit, or -1: a key at its limit is never
-// forgotten, so that nobody can flush out a refusal. s holds no free place.
-func (t *Table) victim(s *shard, d Digest, now Instant) (place int, loses int64) {
+// forgotten, so that nobody can flush out a refusal, nor one with requests in
+// progress. With idleOnly only a key is returned whose loss changes nothing. s
+// holds no free place.
+func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place int, loses int64) {
 	place = -1
 	if s.n == 0 {
 		return place, 0
@@ -260,51 +276,104 @@ func (t *Table) victim(s *shard, d Digest, now Instant) (place int, loses int64)
 			continue
 		}
 		seen++
-		st, g, _ := t.generation(s.states[i].Gen).carry(s.states[i])
-		st, r := g.nums.Bucket.Take(st, now, 0)
-		if g.nums.Bucket.Idle(st, now) {
+		h := s.homeAt(i)
+		st, g, _ := t.generation(h.st.Gen).carry(*h.st)
+		if g.idle(st, h.side, now) {
 			return i, 0
 		}
-		if r.Remaining > 0 && (place < 0 || st.Used < loses) {
+		st, r := g.take(st, h.list, now, 0)
+		if !idleOnly && !g.nums.Slots && r.Remaining > 0 && (place < 0 || st.Used < loses) {
 			place, loses = i, st.Used
 		}
 	}
 	return place, loses
 }
 
-// settle gives back n units of the take of c, or charges -n more.
-func (t *Table) settle(c *Claim, now Instant, n int64) {
+// homeAt returns what lives at place i.
+func (s *shard) homeAt(i int) home {
+	h := home{st: &s.states[i]}
+	if s.lists != nil {
+		h.list = &s.lists[i]
+	}
+	if s.sides != nil {
+		h.side = &s.sides[i]
+	}
+	return h
+}
+
+// settle gives back n units of the take of c, or charges -n more, and returns
+// how many came back.
+func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
+	if c.over != nil {
+		c.over.mu.Lock()
+		defer c.over.mu.Unlock()
+		now = max(now, c.over.latest)
+		c.over.latest = now
+		return t.settleIn(c.over.home(t.listed), c, now, n)
+	}
 	s := t.lock(c.Key)
 	if s == nil {
-		return
+		return 0
 	}
 	now = max(now, s.latest)
 	s.latest = now
 	i, ok := s.find(c.Key)
 	switch {
-	case ok && n < 0:
-		st, g := t.convert(s.states[i])
-		s.states[i] = g.charge(st, now, n)
-	case ok && s.states[i].Born == c.next.Born:
-		st, g := t.convert(s.states[i])
-		st, _ = g.nums.Bucket.Take(st, now, 0)
-		if st.Born == c.next.Born { // else the units are no longer in there
-			if n, at := c.gen.worth(c.at, n, g.num); n > 0 {
-				st = g.nums.Bucket.Adjust(st, at, n)
-			}
-		}
-		s.states[i] = st
-	case ok || n > 0:
-		// Forgotten meanwhile, or another life of the key: nothing of the take is in there.
+	case ok:
+		n = t.settleIn(s.homeAt(i), c, now, n)
+	case n < 0:
+		s = t.owe(s, c.Key, now, -n)
 	default:
-		g := t.newest.Load()
-		debtor := Claim{Table: t, Key: c.Key, Result: Result{OK: true}, s: s, gen: g, at: now, next: g.charge(State{}, now, n)}
-		if debtor.reserve() {
-			debtor.store()
-		}
-		s = debtor.s // reserve may have split it
+		n = 0 // forgotten: nothing of the take is left
 	}
 	s.mu.Unlock()
+	return n
+}
+
+// owe remembers a debt of a key that is not remembered, and returns its shard,
+// locked.
+func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, debt: n}
+	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
+	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
+	debtor.next.Gen = debtor.gen.num
+	if debtor.findPlace() == placed {
+		debtor.store()
+	}
+	return debtor.s // findPlace may have split it
+}
+
+// settleIn settles c in its home h, if it still lives there: a key that was
+// forgotten meanwhile and came again has nothing of the take in it. It returns
+// how many units came back.
+func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
+	before := t.ringBytes(h)
+	defer func() { t.account(t.ringBytes(h) - before) }()
+	same := h.st.Born == c.next.Born
+	st, g := t.convert(*h.st)
+	*h.st = st
+	if same && st.Born == c.next.Born {
+		return g.giveBack(h, c, now, n)
+	}
+	if n < 0 {
+		*h.st, _ = g.take(*h.st, h.list, now, 0)
+		g.adjust(h, now, n)
+	}
+	return min(n, 0)
+}
+
+// ringBytes is what the list of h takes beside its place.
+func (t *Table) ringBytes(h home) int64 {
+	if h.list == nil {
+		return 0
+	}
+	return int64(len(h.list.ring)) * stampBytes
+}
+
+// account counts n bytes that were taken or, when negative, freed.
+func (t *Table) account(n int64) {
+	t.bytes.Add(n)
+	t.budget.give(-n)
 }
 
 // convert brings s to the newest numbers. When those hold less than was in use

@@ -71,6 +71,10 @@ type exchange struct {
 	ruleNames string // the rules that refused, joined
 	dryRun    string // the dry-run rules that would have, joined
 	result    result
+	answer    rules.Answer // what counts for the rules
+	settles   bool         // some rule looks at it
+	granted   bool         // the limiter took all claims
+	settled   int64        // units kept in the end
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -105,7 +109,7 @@ func (x *exchange) finish() {
 		}
 	}()
 	now := x.g.clock.Now()
-	x.grant.Done(now, nil)
+	x.settle(now)
 	x.boundRest()
 	x.count(now)
 	x.log(now)

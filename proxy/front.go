@@ -83,6 +83,7 @@ func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
 // Answer implements upstream.Front. The limit headers of an ordinary answer are
 // put on when its header goes out; a 101 never comes to that.
 func (x *exchange) Answer(res *http.Response) error {
+	x.answer.Status, x.answer.Header = res.StatusCode, res.Header
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		x.decorate(res.Header)
 	}

@@ -62,6 +62,8 @@ func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Er
 	rule := &Rule{
 		Name: r.Name, Limit: r.Limit, Algorithm: r.Algorithm,
 		Permits: r.Rate.Permits, Period: r.Rate.Period, Burst: r.Burst,
+		Concurrency: r.Concurrency, Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
+		Closed: r.Fail == "closed",
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys, Numbers: numbers,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		match: r.Match, recipe: recipe,
@@ -94,7 +96,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	if byAddress {
 		text += fmt.Sprintf(" ipv6/%d", ipv6Prefix)
 	}
-	if r.Algorithm == "fixed_window" {
+	if isWindow(r.Algorithm) {
 		text += " " + r.Rate.Period.String()
 	}
 	return text

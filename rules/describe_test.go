@@ -29,9 +29,12 @@ func TestRulesAreDescribedInPlainNumbers(t *testing.T) {
 		{bucket, 1, 366 * 24 * time.Hour, 100, "100 at once, then 1 every 366d; at most 101 in any 366 days", 100, 3_162_240_000},
 		{bucket, 3, 2 * time.Second, 1, "1 at once, then about 1 every 667ms; at most 4 in any 2 seconds", 1, 1},
 		{window, 100, time.Minute, 0, "100 in each minute by the clock (UTC); up to 200 across an edge", 100, 60},
+		{"gcra", 100, time.Minute, 100, "100 at once, then 1 every 600ms; at most 200 in any minute", 100, 60},
+		{"sliding_window", 100, time.Minute, 0, "about 100 in any minute, estimated; never 200", 100, 60},
+		{"sliding_window_log", 5, 15 * time.Minute, 0, "never more than 5 in any 15 minutes", 5, 900},
 		{window, 5, 90 * time.Second, 0, "5 in each 90 seconds by the clock (UTC); up to 10 across an edge", 5, 90},
 	} {
-		r := &Rule{Name: "per-ip", Algorithm: tt.algorithm, Permits: tt.permits, Period: tt.period, Burst: tt.burst}
+		r := &Rule{Name: "per-ip", Algorithm: tt.algorithm, Permits: tt.permits, Period: tt.period, Burst: tt.burst, Cost: 1}
 		if got := r.Describe(); got != tt.want {
 			t.Errorf("%d/%v burst %d: %q, want %q", tt.permits, tt.period, tt.burst, got, tt.want)
 		}

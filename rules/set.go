@@ -34,8 +34,17 @@ type Rule struct {
 	Index int
 	// Limit is the rate as written in the file.
 	Limit string
-	// Algorithm is "token_bucket" or "fixed_window".
+	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Concurrency is how many requests may be in progress; 0 for a rule with Permits.
+	Concurrency int64
+	// Cost is how many units a request takes; with CostFrom what it reserves.
+	Cost int64
+	// CostFrom, Count and Refund say what an answer changes: see Settle.
+	CostFrom      CostFrom
+	Count, Refund Returns
+	// Closed says that a request is refused when the rule cannot decide.
+	Closed bool
 	// Permits are admitted per Period; Burst is the size of a bucket, 0 for a window.
 	Permits int64
 	Period  time.Duration

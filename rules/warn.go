@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -107,7 +108,8 @@ func (m *Match) alternatives() int {
 func (p *parser) warnRule(r *RuleSpec) {
 	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
 	global := !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsGlobal() })
-	shorter := func(o *RuleSpec) bool { return o.Rate.Period < time.Hour }
+	shorter := func(o *RuleSpec) bool { return o.Algorithm != concurrency && o.Rate.Period < time.Hour }
+	p.warnAlgorithm(r)
 	if r.Rate.Period >= time.Hour && !r.BurstGiven && r.Rate.Permits > 1 && !p.covered(r, shorter) {
 		p.warn(r.LimitPos, len(r.Limit), "add a burst, or a rule with a shorter period",
 			"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", r.Rate.Permits, r.Limit)
@@ -123,6 +125,36 @@ func (p *parser) warnRule(r *RuleSpec) {
 	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")
 	}
+}
+
+// warnAlgorithm says where another algorithm would serve better.
+func (p *parser) warnAlgorithm(r *RuleSpec) {
+	const most, memory = 10_000, 256 << 20
+	width := len(r.Limit)
+	switch n := r.Rate.Permits; {
+	case r.Algorithm == slidingWindow && n < 20:
+		p.warn(r.LimitPos, width, "use sliding_window_log, which is exact",
+			"sliding_window with a limit of %d: the estimate is coarse below 20", n)
+	case r.Algorithm == slidingLog && n > most:
+		p.warn(r.LimitPos, width, "use sliding_window, which needs no more than any other algorithm",
+			"sliding_window_log with a limit of %d remembers each of them: %s for each client at its limit", n, roughSize(16*float64(n)))
+	case r.Algorithm == slidingLog && 16*float64(n)*float64(r.MaxKeys) > memory:
+		p.warn(r.LimitPos, width, "lower max_keys, or use sliding_window",
+			"sliding_window_log remembers each request: %s when %d clients are at their limit (max_memory bounds it)", roughSize(16*float64(n)*float64(r.MaxKeys)), r.MaxKeys)
+	}
+	if r.Fail == "closed" && r.Match.Everything() {
+		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
+			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
+	}
+}
+
+// roughSize writes a number of bytes as one says it.
+func roughSize(n float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	for len(units) > 1 && n >= 1000 {
+		n, units = n/1000, units[1:]
+	}
+	return fmt.Sprintf("%.3g %s", n, units[0])
 }
 
 // covered reports whether another rule that is good, and enforced, applies to

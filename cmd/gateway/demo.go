@@ -63,7 +63,7 @@ Try, in another terminal:
   # an answer, with its limit headers
   curl -i %[1]s/
 
-  # five logins in 15 minutes: 5 pass, then 429
+  # five failed logins in 15 minutes: 5 are let through to fail (401), then 429
   for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code} ' -X POST %[1]s/login; done; echo
 
   # 100 at once for each address, whatever the path
@@ -87,9 +87,15 @@ func describeAll(set *rules.Set) string {
 	return b.String()
 }
 
-// sampleAPI answers everything with what it was asked.
+// sampleAPI answers everything with what it was asked, but a login, which it
+// always fails.
 func sampleAPI(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodPost && r.URL.Path == "/login" {
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"error": "wrong password"}`+"\n")
+		return
+	}
 	json.NewEncoder(w).Encode(map[string]any{
 		"hello": "from the sample API", "method": r.Method, "path": r.URL.Path,
 		"client": r.Header.Get("X-Forwarded-For"), "request_id": r.Header.Get("X-Request-Id"),
