@@ -123,11 +123,23 @@ func (o *Opening) Commit(s DoorSettings) {
 		d.serve(n)
 	}
 	for addr, n := range d.open {
-		if !slices.Contains(o.keep, addr) {
+		if !slices.Contains(o.keep, addr) && !d.covered(n, o.keep) {
 			n.close()
 			delete(d.open, addr)
 		}
 	}
+}
+
+// covered says that one of the addresses in keep takes in that of n. The kernel
+// gives n its connections as long as it is open, and resets those that wait in
+// its queue when it closes; left open, it loses none.
+func (d *Doors) covered(n *door, keep []string) bool {
+	for _, addr := range keep {
+		if wide := d.open[addr].ln.Addr().(*net.TCPAddr); wide.IP.IsUnspecified() && wide.Port == n.port() {
+			return true
+		}
+	}
+	return false
 }
 
 // Addrs returns the addresses really listened on, sorted: with port 0 in the
@@ -227,6 +239,8 @@ func (d *Doors) hand(c net.Conn) {
 		}
 	}
 }
+
+func (n *door) port() int { return n.ln.Addr().(*net.TCPAddr).Port }
 
 // close stops accepting. Connections that have come already are still taken.
 func (n *door) close() {

@@ -76,7 +76,11 @@ func describeRules(out io.Writer, set *rules.Set) {
 		if r.DryRun {
 			mark = " (dry run: never refuses)"
 		}
-		fmt.Fprintf(w, "  %s\t%s\tfor each %s\t%s%s\n", r.Name, r.MatchText, r.KeyText, r.Describe(), mark)
+		who := "for each " + r.KeyText
+		if r.KeyText == "global" {
+			who = "for all together"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
 	}
 	w.Flush()
 }

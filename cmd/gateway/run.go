@@ -23,12 +23,12 @@ func newRun() *cobra.Command {
 			switch {
 			case upstream == "" && rate == "" && listen == "":
 			case config != "":
-				return &usageError{"run", errors.New("--upstream, --limit and --listen replace the file: leave out -c")}
+				return &usageError{"gateway run", errors.New("--upstream, --limit and --listen replace the file: leave out -c")}
 			case upstream == "" || rate == "":
-				return &usageError{"run", errors.New("--upstream and --limit go together: gateway run --upstream http://localhost:3000 --limit 100/m")}
+				return &usageError{"gateway run", errors.New("--upstream and --limit go together: gateway run --upstream http://localhost:3000 --limit 100/m")}
 			}
 			if color != "auto" && color != "always" && color != "never" {
-				return &usageError{"run", fmt.Errorf("--color %s: use auto, always or never", color)}
+				return &usageError{"gateway run", fmt.Errorf("--color %s: use auto, always or never", color)}
 			}
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
@@ -70,6 +70,8 @@ func serveFile(cmd *cobra.Command, config, color string) error {
 		}
 		return s.serveOnce(cmd.Context(), cmd, data, nil)
 	}
+	s.log.queue.Start()
+	defer s.log.queue.Close()
 	s.follow(path)
 	first, err := s.loop.Load(cmd.Context())
 	if err != nil {
@@ -83,6 +85,8 @@ func serveFile(cmd *cobra.Command, config, color string) error {
 
 // serveOnce serves a configuration that no file holds.
 func (s *server) serveOnce(ctx context.Context, cmd *cobra.Command, data []byte, ready func()) error {
+	s.log.queue.Start()
+	defer s.log.queue.Close()
 	if _, err := s.apply(ctx, data); err != nil {
 		return startProblem(cmd, err)
 	}

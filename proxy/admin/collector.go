@@ -30,7 +30,7 @@ var (
 	bytesIn   = desc("request_bytes_total", "Bytes of request bodies.", "route")
 	bytesOut  = desc("response_bytes_total", "Bytes of response bodies.", "route")
 	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
-	dropped   = desc("log_dropped_total", "Access log lines dropped because their queue was full.")
+	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
 	units     = desc("rule_units_total", "Units taken.", "rule")
@@ -84,9 +84,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	histogram(overhead, proxy.OverheadBounds, g.Overhead())
 	counter(forwarded, float64(g.UntrustedForwarded()))
+	var lost int64
 	if a := g.AccessLog(); a != nil {
-		counter(dropped, float64(a.Dropped()))
+		lost = a.Dropped()
 	}
+	if c.c.Dropped != nil {
+		lost += c.c.Dropped()
+	}
+	counter(dropped, float64(lost))
 	for _, r := range snap.Rules().Rules {
 		live := r.Live
 		for _, d := range []struct {
