@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -27,6 +28,9 @@ func newLogger(out io.Writer, color string) *logger {
 	l := &logger{out: out, queue: newLogQueue(out), handler: new(atomic.Pointer[slog.Handler]), colour: useColour(out, color)}
 	l.configure("info", "auto")
 	l.Logger = slog.New(liveHandler{current: l.handler})
+	// net/http's transport has nowhere else to say that a server talks out of turn.
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(l.Handler(), slog.LevelDebug).Writer())
 	return l
 }
 

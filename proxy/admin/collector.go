@@ -78,7 +78,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(requests, float64(a.Count), r.Route, a.Method, strconv.Itoa(a.Code))
 		}
 		gauge(inFlight, float64(r.InFlight), r.Route)
-		histogram(duration, proxy.RequestBounds, r.Duration, r.Route)
+		histogram(duration, upstream.DurationBounds, r.Duration, r.Route)
 		counter(bytesIn, float64(r.RequestBytes), r.Route)
 		counter(bytesOut, float64(r.ResponseBytes), r.Route)
 	}
@@ -111,8 +111,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter(evictions, float64(stats.Evictions), r.Name)
 	}
 	for name, p := range snap.Pools() {
-		d := p.Durations()
-		histogram(upDuration, upstream.DurationBounds[:], upstream.Reading{Counts: d.Counts[:], Sum: d.Sum}, name)
+		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {
 			server := s.URL.Redacted()
 			for class, n := range s.Answers {

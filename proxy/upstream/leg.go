@@ -46,7 +46,7 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.pool.waits.add(f.waited)
+	f.pool.waits.Add(DurationBounds, f.waited)
 	return res, nil
 }
 
