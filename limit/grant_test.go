@@ -16,7 +16,13 @@ func TestGrantIsSettledOnce(t *testing.T) {
 	if got := left(table, start, key(1)); got != 10 {
 		t.Errorf("%d left after 4 taken and given back, want 10", got)
 	}
-	take(table, start, key(1), 7)
+	take(table, start, key(1), 3)
+	g, _ = take(table, start, key(1), 4)
+	g.Done(start, giveBack(100)) // the three of another are not in it
+	if got := left(table, start, key(1)); got != 7 {
+		t.Errorf("%d left after 3 kept and 4 given back, want 7", got)
+	}
+	take(table, start, key(1), 4)
 	g, r := take(table, start, key(1), 4)
 	if r.OK {
 		t.Fatal("11 of 10 passed")
@@ -72,5 +78,18 @@ func TestChargeAfterwardsAlwaysCounts(t *testing.T) {
 			t.Errorf("%s: %d left after a charge of 10, want 0", name, got)
 		}
 		audit(t, table)
+	}
+}
+
+// Whoever comes first settles it; a panic and a hang-up may both try.
+func TestParallelDoneGivesBackOnce(t *testing.T) {
+	table := tokenTable(t, 10_000, time.Hour, 10_000)
+	take(table, start, key(1), 5000)
+	for range 500 {
+		g, _ := take(table, start, key(1), 1)
+		together(4, func(int) { g.Done(start, giveBack(1)) })
+	}
+	if got := left(table, start, key(1)); got != 5000 {
+		t.Errorf("%d left, want 5000", got)
 	}
 }
