@@ -40,7 +40,6 @@ type entry struct {
 	n       int64
 	charged bool
 	grant   Grant
-	given   *int64 // what the Outcome returns
 }
 
 func (l *ledger) numbers(x rate) Numbers { return tokenNumbers(l.r, x.permits, x.per, x.burst) }
