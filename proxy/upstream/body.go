@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,11 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.ended.Store(true)
 	default:
-		b.err.CompareAndSwap(nil, &ClientBodyError{err})
+		clients, ok := errors.AsType[*ClientBodyError](err)
+		if !ok {
+			clients = &ClientBodyError{err}
+		}
+		b.err.CompareAndSwap(nil, clients)
 	}
 	return n, err
 }
