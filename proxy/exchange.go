@@ -1,9 +1,13 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,9 +94,16 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// finish ends the exchange: it settles the grant, counts and logs. It runs
-// deferred, on a panic and after a tunnel too.
+// finish ends the exchange: it settles the grant, counts and logs. It is what
+// ServeHTTP defers, so that it runs on a panic and after a tunnel too.
 func (x *exchange) finish() {
+	p := recover()
+	if p != nil && p != http.ErrAbortHandler {
+		answered := x.crashed(p)
+		if p = nil; !answered {
+			p = http.ErrAbortHandler
+		}
+	}
 	now := x.g.clock.Now()
 	x.grant.Done(now, nil)
 	x.w.last()
@@ -104,6 +115,30 @@ func (x *exchange) finish() {
 	x.log(now)
 	x.g.inFlight.Add(-1)
 	x.recycle()
+	if p != nil {
+		panic(p)
+	}
+}
+
+// crashed deals with a panic that is a fault of ours: an operator must hear of
+// it, and the client gets a 500 if nothing has gone out yet. It reports whether
+// it did; else the connection has to break off.
+func (x *exchange) crashed(p any) (answered bool) {
+	x.g.log.LogAttrs(context.Background(), slog.LevelError, "panic while serving a request",
+		slog.String("panic", fmt.Sprint(p)), slog.String("request_id", x.id), slog.String("stack", string(debug.Stack())))
+	if x.w.status != 0 || x.forward.Upgraded {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			answered = false
+		}
+	}()
+	if x.r.ProtoMajor == 1 {
+		x.w.Header().Set("Connection", "close")
+	}
+	x.fail(problem{status: http.StatusInternalServerError, detail: "The gateway failed on this request."})
+	return true
 }
 
 // boundRest gives a body that was not read to its end a deadline: net/http

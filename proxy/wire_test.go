@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -242,7 +243,7 @@ func (s *site) entries(n int) []map[string]any {
 	return list
 }
 
-// field returns a header of the request that reached the upstream last.
+// last returns the request that reached the upstream last.
 func (s *site) last() *http.Request {
 	s.t.Helper()
 	all := s.requests()
@@ -251,3 +252,6 @@ func (s *site) last() *http.Request {
 	}
 	return all[len(all)-1]
 }
+
+// discard returns a logger that says nothing.
+func discard() *log.Logger { return log.New(io.Discard, "", 0) }
