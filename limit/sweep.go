@@ -16,12 +16,12 @@ type Sweeper struct {
 
 const (
 	sweepTick  = 100 * time.Millisecond
-	sweepTicks = 50 // a pass over everything takes at most this many ticks; a key that goes idle just behind it waits for the next
+	sweepTicks = 50 // a pass over everything takes at most this many ticks
 )
 
-// Run visits every shard of every Table in passes of ten seconds at most, a few
+// Run visits every shard of every Table in passes of five seconds at most, a few
 // at a time, until ctx ends; it returns ctx's error. What goes idle just behind
-// it is found in the next pass, in twenty seconds at most.
+// it is found in the next pass, in ten seconds at most.
 func (s *Sweeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepTick)
 	defer tick.Stop()

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +63,10 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.end()
 	case err != nil:
+		if b.span > 0 && b.waited >= b.span {
+			// net/http hides a deadline among the trailers behind an error of its own.
+			err = fmt.Errorf("%w (%v)", os.ErrDeadlineExceeded, err)
+		}
 		err = b.fail(err)
 	}
 	return n, err

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -95,21 +98,17 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// finish ends the exchange: it settles the grant, counts and logs. It must be
-// deferred itself: it runs after a tunnel too, and on a panic. ErrAbortHandler
-// goes on to net/http, which ends the connection; any other panic is a fault of
-// ours that must not end the process.
+// finish ends the exchange: it settles the grant, counts and logs. It is what
+// ServeHTTP defers, so that it runs on a panic and after a tunnel too.
 func (x *exchange) finish() {
-	v := recover()
-	if v != nil && v != http.ErrAbortHandler {
-		v = x.crashed(v)
-	}
-	x.aborted = v != nil
-	defer func() {
-		if v != nil {
-			panic(http.ErrAbortHandler)
+	p := recover()
+	if p != nil && p != http.ErrAbortHandler {
+		answered := x.crashed(p)
+		if p = nil; !answered {
+			p = http.ErrAbortHandler
 		}
-	}()
+	}
+	x.aborted = p != nil
 	now := x.g.clock.Now()
 	x.settle(now)
 	x.w.last()
@@ -121,18 +120,30 @@ func (x *exchange) finish() {
 	x.log(now)
 	x.g.inFlight.Add(-1)
 	x.recycle()
+	if p != nil {
+		panic(p)
+	}
 }
 
-// crashed reports a panic and answers 500, or returns ErrAbortHandler when
-// something was sent already.
-func (x *exchange) crashed(v any) any {
-	x.g.log.Error("a request panicked", "panic", v, "request_id", x.id, "stack", string(debug.Stack()))
-	if x.w.status != 0 {
-		return http.ErrAbortHandler
+// crashed deals with a panic that is a fault of ours: an operator must hear of
+// it, and the client gets a 500 if nothing has gone out yet. It reports whether
+// it did; else the connection has to break off.
+func (x *exchange) crashed(p any) (answered bool) {
+	x.g.log.LogAttrs(context.Background(), slog.LevelError, "panic while serving a request",
+		slog.String("panic", fmt.Sprint(p)), slog.String("request_id", x.id), slog.String("stack", string(debug.Stack())))
+	if x.w.status != 0 || x.forward.Upgraded {
+		return false
 	}
-	clear(x.w.Header())
+	defer func() {
+		if recover() != nil {
+			answered = false
+		}
+	}()
+	if x.r.ProtoMajor == 1 {
+		x.w.Header().Set("Connection", "close")
+	}
 	x.fail(problem{status: http.StatusInternalServerError, detail: "The gateway failed on this request."})
-	return nil
+	return true
 }
 
 // boundRest gives a body that was not read to its end a deadline: net/http

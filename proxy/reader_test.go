@@ -13,6 +13,7 @@ import (
 func flood(n int) http.HandlerFunc {
 	block := bytes.Repeat([]byte("gateway."), 4<<10)
 	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(n))
 		for left := n; left > 0; left -= len(block) {
 			if _, err := w.Write(block[:min(left, len(block))]); err != nil {
 				return
