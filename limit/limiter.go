@@ -177,10 +177,12 @@ func (c *Claim) ask(h home, now Instant) {
 	c.gen = g
 	c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
 	c.next.Gen = g.num
+	if !g.nums.Slots { // whose second is a guess from whenever one asks
+		c.Result.countFrom(now, c.at)
+	}
 	if !c.Result.OK && h.side != nil {
 		g.soften(&c.Result, before, h.side.reserved, c.at, c.N)
 	}
-	c.Result.countFrom(now, c.at)
 }
 
 // home returns where the State of the claim lives; without a State yet its st is nil.

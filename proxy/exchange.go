@@ -73,6 +73,7 @@ type exchange struct {
 	result    result
 	answer    rules.Answer // what counts for the rules
 	settles   bool         // some rule looks at it
+	aborted   bool         // the answer broke off
 	granted   bool         // the limiter took all claims
 	settled   int64        // units kept in the end
 }
@@ -103,6 +104,7 @@ func (x *exchange) finish() {
 	if v != nil && v != http.ErrAbortHandler {
 		v = x.crashed(v)
 	}
+	x.aborted = v != nil
 	defer func() {
 		if v != nil {
 			panic(http.ErrAbortHandler)

@@ -40,7 +40,9 @@ func (x *exchange) outcome(c *limit.Claim) int64 {
 }
 
 // clientFailed says that the client's side failed: its body, its connection, or
-// that it left.
+// that it left before it had the whole answer. One that closes the connection
+// once it has it has not failed.
 func (x *exchange) clientFailed() bool {
-	return x.status == upstream.StatusClientGone || x.w.failed || x.body != nil && x.body.failed.Load() || x.r.Context().Err() != nil
+	return x.status == upstream.StatusClientGone || x.w.failed || x.body != nil && x.body.failed.Load() ||
+		x.aborted && x.r.Context().Err() != nil
 }
