@@ -209,7 +209,11 @@ func (d *Doors) serve(n *door) {
 				d.hand(c)
 				continue
 			}
-			if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+			if isTimeout(err) {
+				d.takeRest(n)
+				return
+			}
+			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			// Out of file descriptors, mostly: it passes as connections end.
@@ -222,6 +226,19 @@ func (d *Doors) serve(n *door) {
 			}
 		}
 	})
+}
+
+// takeRest accepts what waits in the queue of a closing socket. On a busy machine
+// the deadline may have passed before anybody looked, and Accept looks no more then.
+func (d *Doors) takeRest(n *door) {
+	for over := time.Now().Add(10 * lastCall); time.Now().Before(over); { // some may still come
+		n.ln.SetDeadline(time.Now().Add(lastCall))
+		c, err := n.ln.Accept()
+		if err != nil {
+			return
+		}
+		d.hand(c)
+	}
 }
 
 // hand gives a connection to the server of the present settings.
