@@ -56,6 +56,7 @@ type serving struct {
 	server   *http.Server
 	conns    chan net.Conn
 	closed   chan struct{}
+	served   chan struct{} // closed when the server knows every connection it got
 	once     sync.Once
 	alive    atomic.Int64 // connections
 }
@@ -161,7 +162,7 @@ func (d *Doors) Configure(s DoorSettings) {
 	}
 	next := d.newServing(s)
 	d.current.Store(next)
-	d.wg.Go(func() { next.server.Serve(next) })
+	d.wg.Go(func() { next.server.Serve(next); close(next.served) })
 	if now != nil {
 		now.Close() // no more connections; those it has go on
 		d.old = append(slices.DeleteFunc(d.old, func(s *serving) bool { return s.alive.Load() == 0 }), now)
@@ -169,7 +170,7 @@ func (d *Doors) Configure(s DoorSettings) {
 }
 
 func (d *Doors) newServing(s DoorSettings) *serving {
-	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{})}
+	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{}), served: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -310,6 +311,7 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 	var wg sync.WaitGroup
 	for _, s := range all {
 		s.Close()
+		<-s.served // Shutdown sees no connection that was accepted but a moment ago
 		wg.Go(func() { s.server.Shutdown(ctx) })
 	}
 	wg.Wait()
