@@ -182,28 +182,34 @@ func (p *trial) adjust(r *rapid.T, tk *taken, n int64) {
 }
 
 // Laws 1, 5, 6 and 7 over random histories of take, give back, charge and late clocks.
-func TestBucketDecidesLikeTheModel(t *testing.T) {
-	eachAlgorithm(t, func(r *rapid.T, p *trial) {
-		for range rapid.IntRange(1, 25).Draw(r, "events") {
-			p.pass(r)
-			switch rapid.SampledFrom([]string{"take", "take", "take", "late", "back", "charge"}).Draw(r, "event") {
-			case "take":
-				p.take(r, p.now, p.units(r, "n"))
-			case "late":
-				ago := rapid.OneOf(rapid.SampledFrom([]int64{1, int64(p.per), int64(p.wait)}), rapid.Int64Range(0, 3*int64(min(p.per, day)))).Draw(r, "ago")
-				p.take(r, p.now-Instant(ago), p.units(r, "n"))
-			case "back":
-				owed := slices.DeleteFunc(slices.Clone(p.takes), func(tk *taken) bool { return tk.settled || tk.n == 0 })
-				if len(owed) > 0 {
-					tk := rapid.SampledFrom(owed).Draw(r, "of")
-					p.adjust(r, tk, rapid.Int64Range(1, tk.n).Draw(r, "n"))
-				}
-			case "charge":
-				p.adjust(r, nil, -max(1, p.units(r, "n")))
+func TestBucketDecidesLikeTheModel(t *testing.T) { eachAlgorithm(t, randomHistory) }
+
+func FuzzBucketDecidesLikeTheModel(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(r *rapid.T) {
+		randomHistory(r, newTrial(r, rapid.SampledFrom(algorithms).Draw(r, "algorithm")))
+	}))
+}
+
+func randomHistory(r *rapid.T, p *trial) {
+	for range rapid.IntRange(1, 25).Draw(r, "events") {
+		p.pass(r)
+		switch rapid.SampledFrom([]string{"take", "take", "take", "late", "back", "charge"}).Draw(r, "event") {
+		case "take":
+			p.take(r, p.now, p.units(r, "n"))
+		case "late":
+			ago := rapid.OneOf(rapid.SampledFrom([]int64{1, int64(p.per), int64(p.wait)}), rapid.Int64Range(0, 3*int64(min(p.per, day)))).Draw(r, "ago")
+			p.take(r, p.now-Instant(ago), p.units(r, "n"))
+		case "back":
+			owed := slices.DeleteFunc(slices.Clone(p.takes), func(tk *taken) bool { return tk.settled || tk.n == 0 })
+			if len(owed) > 0 {
+				tk := rapid.SampledFrom(owed).Draw(r, "of")
+				p.adjust(r, tk, rapid.Int64Range(1, tk.n).Draw(r, "n"))
 			}
+		case "charge":
+			p.adjust(r, nil, -max(1, p.units(r, "n")))
 		}
-		p.checkSpans(r)
-	})
+	}
+	p.checkSpans(r)
 }
 
 // checkSpans is law 4: in no span more passes, net of what was given back, than the bound.

@@ -16,7 +16,7 @@ type Sweeper struct {
 
 const (
 	sweepTick  = 100 * time.Millisecond
-	sweepTicks = 100 // a pass over everything takes at most this many ticks
+	sweepTicks = 50 // a pass over everything takes at most this many ticks; a key that goes idle just behind it waits for the next
 )
 
 // Run visits every shard of every Table in passes of ten seconds at most, a few
