@@ -211,7 +211,7 @@ type load struct {
 // flow sends about rate requests a second until finish is called. send makes
 // one and says what was wrong with it.
 func flow(rate int, send func() error) *load {
-	const workers = 8
+	const workers = 16
 	l := &load{stopped: make(chan struct{})}
 	for range workers {
 		l.wg.Go(func() {
