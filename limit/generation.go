@@ -26,6 +26,19 @@ type generation struct {
 	at   Instant // when it took over from the one before
 	nums Numbers
 	next atomic.Pointer[generation]
+
+	token *tokenBucket // that of nums.Bucket, if it is one: the usual case, without the interface
+}
+
+func newGeneration(num uint32, at Instant, nums Numbers) *generation {
+	g := &generation{num: num, at: at, nums: nums}
+	switch b := nums.Bucket.(type) {
+	case tokenBucket:
+		g.token = &b
+	case gcra:
+		g.token = &b.tokenBucket
+	}
+	return g
 }
 
 // listed says that the instants of all units are in a list, which no edit of the

@@ -43,7 +43,7 @@ func (g *generation) idle(st State, sd *side, now Instant) bool {
 // soften shortens the wait of a refusal that only holds because of units in
 // flight which may come back any moment: nobody knows when, so a second.
 func (g *generation) soften(r *Result, st State, reserved int64, now Instant, n int64) {
-	if reserved <= 0 || r.Wait <= time.Second {
+	if r.Wait <= time.Second {
 		return
 	}
 	st.Used = max(0, st.Used-reserved)

@@ -173,15 +173,19 @@ func (c *Claim) ask(h home, now Instant) {
 	if h.st != nil && c.next.Gen != g.num {
 		c.next, g = c.Table.convert(c.next)
 	}
-	before := c.next
 	c.gen = g
-	c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+	if g.token != nil {
+		g.token.take(&c.next, c.at, c.N, &c.Result)
+	} else {
+		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+	}
 	c.next.Gen = g.num
 	if !g.nums.Slots { // whose second is a guess from whenever one asks
 		c.Result.countFrom(now, c.at)
 	}
-	if !c.Result.OK && h.side != nil {
-		g.soften(&c.Result, before, h.side.reserved, c.at, c.N)
+	if !c.Result.OK && h.side != nil && h.side.reserved > 0 {
+		st, _, _ := c.Table.generation(h.st.Gen).carry(*h.st)
+		g.soften(&c.Result, st, h.side.reserved, c.at, c.N)
 	}
 }
 
@@ -203,7 +207,12 @@ func (c *Claim) peek(now Instant) Result {
 	if h.st != nil {
 		st, c.gen, _ = c.Table.generation(h.st.Gen).carry(*h.st)
 	}
-	_, r := c.gen.take(st, h.list, c.at, 0)
+	var r Result
+	if c.gen.token != nil {
+		c.gen.token.take(&st, c.at, 0, &r)
+	} else {
+		_, r = c.gen.take(st, h.list, c.at, 0)
+	}
 	r.countFrom(now, c.at)
 	return r
 }

@@ -62,7 +62,7 @@ func NewTable(n Numbers, maxKeys int64, budget *Budget) *Table {
 	_, t.listed = n.Bucket.(slidingLog)
 	t.maxKeys.Store(maxKeys)
 	t.latest.Store(math.MinInt64)
-	g := &generation{num: 1, at: math.MinInt64, nums: n}
+	g := newGeneration(1, math.MinInt64, n)
 	t.oldest.Store(g)
 	t.newest.Store(g)
 	// A Table that nobody refers to any more gives its memory back to the budget
@@ -89,7 +89,7 @@ func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
 	if gen <= last.num {
 		return
 	}
-	g := &generation{num: gen, at: max(at, last.at), nums: n}
+	g := newGeneration(gen, max(at, last.at), n)
 	last.next.Store(g)
 	t.newest.Store(g)
 	if t.dir.Load() == nil { // no State needs an older one, and no sweep comes here to see it
