@@ -3,6 +3,7 @@ package limit
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -395,7 +396,7 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
-			n = min(o(c), c.N)
+			n = max(-math.MaxInt64, min(o(c), c.N))
 		}
 		if n < 0 || c.stored && (n > 0 || c.Pending) {
 			c.Returned = c.Table.settle(c, now, n)

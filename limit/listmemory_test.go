@@ -77,18 +77,18 @@ func TestBudgetHoldsForListsAndReservations(t *testing.T) {
 	})
 }
 
-// Logs of 10,000 entries each against a budget of 4 MiB, in which 20 of them
+// Logs of 10,000 entries each against a budget of 2 MiB, in which 10 of them
 // would fit: never a byte more, on the heap neither, and no client passes more
 // than its limit.
 func TestLongLogsNeverExceedTheBudget(t *testing.T) {
-	const most, permits, clients = 4 << 20, 10_000, 40
+	const most, permits, clients = 2 << 20, 10_000, 14
 	b := NewBudget(most)
 	table := NewTable(Numbers{Bucket: slidingLogOf(t, permits, time.Hour)}, 1<<20, b)
 	before := heap()
 	var passed [clients]int64
 	now := start
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 400_000 {
+	for i := range 180_000 {
 		now++
 		k := r.IntN(clients)
 		if _, res := take(table, now, key(k), 1); res.OK {
