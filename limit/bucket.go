@@ -47,6 +47,20 @@ type Result struct {
 	Reset time.Duration
 }
 
+// countFrom makes r, the answer at the instant at, count its times from now, of
+// a caller whose clock lags behind what the shard has seen.
+func (r *Result) countFrom(now, at Instant) {
+	if at <= now {
+		return
+	}
+	if r.Wait > 0 {
+		r.Wait += at.Sub(now)
+	}
+	if r.Reset > 0 {
+		r.Reset += at.Sub(now)
+	}
+}
+
 // Bucket is an algorithm with its numbers filled in. It holds no state, no
 // clock and no key; its methods are pure and may be called at the same time.
 // Values are comparable: two that are equal decide alike.

@@ -26,11 +26,16 @@ func (b fixedWindow) Take(s State, now Instant, n int64) (State, Result) {
 	left := max(0, b.n-next.Used)
 	if n == 0 || n <= left {
 		next.Used += n
+		if next.Used <= 0 {
+			reset = 0 // all of them are there
+		}
 		return next, Result{OK: true, Remaining: max(0, left-n), Reset: reset}
 	}
 	r := Result{Remaining: left, Wait: Never, Reset: reset}
 	if n <= b.n {
 		r.Wait = reset
+	} else if next.Used <= 0 {
+		r.Reset = 0
 	}
 	return s, r
 }

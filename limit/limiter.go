@@ -24,11 +24,19 @@ const (
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
 	Table *Table
-	// Gen is the generation of numbers of the caller's rule list. A State that a
-	// newer list has already decided stays with the newer numbers.
+	// Gen is the generation of numbers of the caller's rule list. In memory the
+	// newest generation decides, whatever Gen says: a lowered limit holds at once,
+	// also for requests that began before it.
 	Gen uint32
 	// Mode is Enforce or DryRun.
 	Mode Mode
+	// Closed says what happens to a key for which a full Table has no place: it
+	// is refused. Otherwise it takes the place of the key whose loss gives away
+	// the least, or shares a counter with all others that find no place.
+	Closed bool
+	// Pending says that the units are only used up when Done says so: a refusal
+	// that is due to such units has a Wait of a second at most.
+	Pending bool
 	// Tag is the caller's own; Acquire does not look at it.
 	Tag int32
 	// Key is the digest of the key the rule found in the request.
@@ -40,12 +48,17 @@ type Claim struct {
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
 	Result Result
+	// Returned is how many of the N units came back in the end; negative when more
+	// were charged. Grant.Done sets it.
+	Returned int64
 
 	s      *shard
+	over   *overflow
 	gen    *generation
 	next   State
 	at     Instant // of the take: now, or what the shard had already seen
 	loses  int64   // units given away when the key at place makes room
+	debt   int64   // units to store that nobody asked for
 	place  int32
 	found  bool
 	stored bool
@@ -55,9 +68,9 @@ type Claim struct {
 type Verdict struct {
 	// OK says that every enforced claim had room, and all were taken.
 	OK bool
-	// Full says that a claim had room but its Table had none for a new key: the
-	// request is refused because memory is full. Its claim's Result is not OK
-	// and has no Wait.
+	// Full says that a Closed claim had room but its Table had none for a new
+	// key: the request is refused because memory is full. The claim's Result is
+	// not OK and has no Wait.
 	Full bool
 	// Wait is the longest Wait among the claims that refused, or Never.
 	Wait time.Duration
@@ -85,8 +98,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		}
 	}
 	if v.OK {
-		v.Full = !reserve(claims)
-		v.OK = !v.Full
+		findPlaces(claims, now, &v)
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -94,17 +106,25 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		case v.OK:
 			c.store()
 		case c.Result.OK:
-			c.Result = c.peek()
+			c.Result = c.peek(now)
 		}
-		if c.s != nil {
-			c.s.mu.Unlock()
-			c.s = nil
-		}
+		c.unlock()
 	}
 	if !v.OK {
 		return Grant{}, v
 	}
 	return Grant{claims: claims}, v
+}
+
+func (c *Claim) unlock() {
+	if c.s != nil {
+		c.s.mu.Unlock()
+		c.s = nil
+	}
+	if c.over != nil && c.place == shared {
+		c.over.mu.Unlock()
+		c.place = 0
+	}
 }
 
 // sortClaims brings claims into the order in which locks are taken, and refuses
@@ -130,110 +150,203 @@ func sortClaims(claims []Claim) {
 // look locks the claim's shard and computes what the take would do.
 func (c *Claim) look(now Instant) {
 	t := c.Table
-	c.s, c.place, c.loses, c.found, c.stored, c.next = t.lock(c.Key), 0, 0, false, false, State{}
+	c.s, c.over, c.place, c.loses, c.debt, c.found, c.stored, c.next = t.lock(c.Key), nil, 0, 0, 0, false, false, State{}
+	var h home
 	if c.s == nil {
-		now = max(now, Instant(t.latest.Load()))
+		c.at = max(now, Instant(t.latest.Load()))
 	} else {
-		now = max(now, c.s.latest)
-		c.s.latest = now
+		c.at = max(now, c.s.latest)
+		c.s.latest = c.at
 		var i int
 		if i, c.found = c.s.find(c.Key); c.found {
-			c.next = c.s.states[i]
+			h = c.s.homeAt(i)
+			c.next = *h.st
 		}
 		c.place = int32(i)
 	}
-	num := max(c.Gen, t.floor.Load())
-	g := t.newest.Load()
-	if c.found && c.next.Gen != g.num {
-		var forgiven bool
-		c.next, g, forgiven = t.generation(c.next.Gen).carry(c.next, max(num, c.next.Gen))
-		if forgiven {
-			c.next.Born = t.born.Add(1)
-		}
-	} else if !c.found && num != g.num {
-		g = t.generation(num)
+	c.ask(h, now)
+}
+
+// ask computes what the take from h, whose State is in c.next, would do.
+func (c *Claim) ask(h home, now Instant) {
+	g := c.Table.newest.Load()
+	if h.st != nil && c.next.Gen != g.num {
+		c.next, g = c.Table.convert(c.next)
 	}
-	c.gen, c.at = g, now
-	c.next, c.Result = g.nums.Bucket.Take(c.next, now, c.N)
+	c.gen = g
+	if g.token != nil {
+		g.token.take(&c.next, c.at, c.N, &c.Result)
+	} else {
+		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+	}
 	c.next.Gen = g.num
+	if !g.nums.Slots { // whose second is a guess from whenever one asks
+		c.Result.countFrom(now, c.at)
+	}
+	if !c.Result.OK && h.side != nil && h.side.reserved > 0 {
+		st, _, _ := c.Table.generation(h.st.Gen).carry(*h.st)
+		g.soften(&c.Result, st, h.side.reserved, c.at, c.N)
+	}
+}
+
+// home returns where the State of the claim lives; without a State yet its st is nil.
+func (c *Claim) home() home {
+	switch {
+	case c.over != nil:
+		return c.over.home(c.Table.listed)
+	case c.s != nil && c.found:
+		return c.s.homeAt(int(c.place))
+	}
+	return home{}
 }
 
 // peek says what is there without taking anything.
-func (c *Claim) peek() Result {
+func (c *Claim) peek(now Instant) Result {
 	var st State
-	if c.s != nil && c.found {
-		st = c.s.states[c.place]
-		st, _, _ = c.Table.generation(st.Gen).carry(st, c.gen.num)
+	h := c.home()
+	if h.st != nil {
+		st, c.gen, _ = c.Table.generation(h.st.Gen).carry(*h.st)
 	}
-	_, r := c.gen.nums.Bucket.Take(st, c.at, 0)
+	var r Result
+	if c.gen.token != nil {
+		c.gen.token.take(&st, c.at, 0, &r)
+	} else {
+		_, r = c.gen.take(st, h.list, c.at, 0)
+	}
+	r.countFrom(now, c.at)
 	return r
 }
 
-// reserve finds a place for every claim that will store a new key. When there
-// is none for an enforced one it returns false and has reserved nothing.
-func reserve(claims []Claim) bool {
+// findPlaces finds a place for every claim that will store a new key. When there
+// is none for an enforced one the request is refused, and nothing is reserved.
+func findPlaces(claims []Claim, now Instant, v *Verdict) {
 	for i := range claims {
 		c := &claims[i]
-		if c.reserve() || c.Mode != Enforce {
+		switch c.findPlace() {
+		case placed:
 			continue
-		}
-		c.Result = Result{}
-		for j := range i {
-			if p := &claims[j]; p.stored && !p.found && p.place == free {
-				p.Table.keys.Add(-1)
+		case nowhere:
+			c.Result = Result{}
+			v.Full = v.Full || c.Mode == Enforce
+		case crowded:
+			c.share(now)
+			if !c.Result.OK && c.Mode == Enforce {
+				v.Wait = longer(v.Wait, c.Result.Wait)
 			}
 		}
-		return false
-	}
-	return true
-}
-
-// free as the place of a claim says that its shard has room for the key; any
-// other place of a key that is not found is that of the key it replaces.
-const free = -1
-
-func (c *Claim) reserve() bool {
-	if !c.Result.OK || c.found {
-		c.stored = c.Result.OK
-		return true
-	}
-	t := c.Table
-	if c.gen.nums.Bucket.Idle(c.next, c.at) {
-		return true // took nothing: nothing to remember
-	}
-	if c.s == nil {
-		return false
-	}
-	if t.keys.Add(1) <= t.maxKeys.Load() {
-		if s := t.makeRoom(c.s, c.Key); s != nil {
-			c.s, c.place, c.stored = s, free, true
-			return true
+		if !c.Result.OK && c.Mode == Enforce {
+			v.OK = false
 		}
 	}
-	t.keys.Add(-1)
-	var i int
-	i, c.loses = t.victim(c.s, c.Key, c.at)
-	c.place, c.stored = int32(i), i >= 0
-	return i >= 0
+	for i := range claims {
+		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
+			c.Table.keys.Add(-1)
+		}
+	}
+}
+
+// Where a State goes whose key has no place in its shard: to a free one that is
+// counted already, or to the counter that is shared. Any other place is that of
+// the key it replaces.
+const (
+	free   = -1
+	shared = -2
+)
+
+// outlook is what findPlace found.
+type outlook uint8
+
+const (
+	placed  outlook = iota // there is a place, or none is needed
+	nowhere                // memory is full, and the claim is Closed
+	crowded                // memory is full: share a counter with others
+)
+
+func (c *Claim) findPlace() outlook {
+	if !c.Result.OK || c.found {
+		c.stored = c.Result.OK
+		return placed
+	}
+	t := c.Table
+	if c.gen.nums.Bucket.Idle(c.next, c.at) && !c.Pending {
+		return placed // took nothing: nothing to remember
+	}
+	if c.s != nil {
+		if t.keys.Add(1) <= t.maxKeys.Load() {
+			if s := t.makeRoom(c.s, c.Key); s != nil {
+				c.s, c.place, c.stored = s, free, true
+				return placed
+			}
+		}
+		t.keys.Add(-1)
+		var i int
+		if i, c.loses = t.victim(c.s, c.Key, c.at, c.Closed); i >= 0 {
+			c.place, c.stored = int32(i), true
+			return placed
+		}
+	}
+	if c.Closed {
+		return nowhere
+	}
+	return crowded
+}
+
+// share asks the counter of those without a place, and keeps it locked.
+func (c *Claim) share(now Instant) {
+	o := c.Table.overflow(c.Key)
+	o.mu.Lock()
+	c.over, c.place = o, shared
+	c.at = max(c.at, o.latest)
+	o.latest = c.at
+	c.next = o.state
+	c.ask(o.home(c.Table.listed), now)
+	c.stored = c.Result.OK
+	c.Table.spilled.Add(1)
 }
 
 // store writes the State that look computed.
 func (c *Claim) store() {
+	if !c.stored {
+		return
+	}
+	t := c.Table
 	switch {
-	case !c.stored:
+	case c.over != nil:
+		c.over.state = c.next
+		c.note(c.over.home(t.listed))
 		return
 	case c.found:
 		c.s.states[c.place] = c.next
-		return
-	case c.place != free:
-		if t := c.Table; c.loses > 0 {
-			t.evictions.Add(1)
-			t.evictedUnits.Add(c.loses)
+	default:
+		if c.place != free {
+			if c.loses > 0 {
+				t.evictions.Add(1)
+				t.evictedUnits.Add(c.loses)
+			}
+			t.account(-t.ringBytes(c.s.homeAt(int(c.place))))
+			c.s.remove(int(c.place))
 		}
-		c.s.remove(int(c.place))
+		c.next.Born = t.born.Add(1)
+		c.place = int32(c.s.put(c.Key, c.next))
 	}
-	c.next.Born = c.Table.born.Add(1)
-	c.s.put(c.Key, c.next)
+	if t.listed || c.Pending || c.gen.nums.Refunds != nil {
+		t.addSides(c.s, c.Pending || c.gen.nums.Refunds != nil)
+		c.note(c.s.homeAt(int(c.place)))
+	}
+}
+
+// note writes what of the take is not in the State: its instant, and that it
+// may come back.
+func (c *Claim) note(h home) {
+	if h.list != nil && c.N+c.debt > 0 {
+		before := c.Table.ringBytes(h)
+		c.Table.remember(h.list, c.at, c.N+c.debt)
+		c.Table.account(c.Table.ringBytes(h) - before)
+		h.st.At = h.list.newest().at
+	}
+	if h.side != nil && c.Pending {
+		h.side.reserved += c.N
+	}
 }
 
 // Outcome says what a request's end means for one of its claims: how many of
@@ -249,24 +362,29 @@ type Grant struct {
 }
 
 // Done settles the Grant at now: once, whoever calls first; further calls do
-// nothing. A nil Outcome keeps everything. It gives back in units, to the State
-// they were taken from and to no other, and never more than is still owed.
+// nothing. Slots of requests in progress always come back; of everything else a
+// nil Outcome keeps all. It gives back in units, to the State they were taken
+// from and to no other, and never more than is still owed.
 func (g *Grant) Done(now Instant, o Outcome) {
 	if !atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
 		return
 	}
 	claims := g.claims
 	g.claims = nil
-	if o == nil {
-		return
-	}
 	for i := range claims {
 		c := &claims[i]
-		if !c.stored {
-			continue
+		if !c.Result.OK {
+			continue // a dry run that had no room
 		}
-		if n := min(o(c), c.N); n != 0 {
-			c.Table.settle(c, now, n)
+		n := int64(0)
+		switch {
+		case c.gen.nums.Slots:
+			n = c.N
+		case o != nil:
+			n = min(o(c), c.N)
+		}
+		if n < 0 || c.stored && (n > 0 || c.Pending) {
+			c.Returned = c.Table.settle(c, now, n)
 		}
 	}
 }

@@ -16,15 +16,24 @@ type shard struct {
 	latest Instant // the latest instant seen; no take here uses an earlier one
 	keys   []Digest
 	states []State
-	_      [48]byte // own cache lines: neighbours' locks must not slow each other
+	lists  []stamps // of an algorithm whose State has a list; else nil
+	sides  []side   // of a rule that gives back; else nil
+}
+
+// side is what of a key is neither used nor free.
+type side struct {
+	reserved int64 // units of requests in flight that may still come back
+	refunds  State // what has come back in this period, where that is bounded
 }
 
 const (
 	minShard  = 8
 	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
-	maxShard  = 8192
+	maxShard  = 6144
 	slotBytes = 16 + 32
-	shardSize = 128
+	listBytes = 40
+	sideBytes = 40
+	shardSize = 144
 )
 
 // room returns how many keys fit into c places: seven of eight.
@@ -38,7 +47,11 @@ func places(n int) int {
 	}
 	c := minShard
 	for c < 2048 && room(c) < n {
-		c *= 2
+		if c&(c-1) == 0 {
+			c += c / 2 // 8, 12, 16, 24, 32, 48, ...
+		} else {
+			c += c / 3
+		}
 	}
 	for room(c) < n {
 		c += stepShard
@@ -72,11 +85,34 @@ func (s *shard) find(d Digest) (int, bool) {
 	}
 }
 
-// put stores a State of a new key. There must be room.
-func (s *shard) put(d Digest, st State) {
+// put stores a State of a new key and returns its place. There must be room.
+func (s *shard) put(d Digest, st State) int {
 	i, _ := s.find(d)
 	s.keys[i], s.states[i] = d, st
 	s.n++
+	return i
+}
+
+// move copies all of place i of t to place j of s.
+func (s *shard) move(j int, t *shard, i int) {
+	s.keys[j], s.states[j] = t.keys[i], t.states[i]
+	if s.lists != nil {
+		s.lists[j] = t.lists[i]
+	}
+	if s.sides != nil {
+		s.sides[j] = t.sides[i]
+	}
+}
+
+// wipe empties place i.
+func (s *shard) wipe(i int) {
+	s.keys[i], s.states[i] = Digest{}, State{}
+	if s.lists != nil {
+		s.lists[i] = stamps{}
+	}
+	if s.sides != nil {
+		s.sides[i] = side{}
+	}
 }
 
 // remove frees place i and moves up those that were pushed behind it.
@@ -91,26 +127,54 @@ func (s *shard) remove(i int) {
 		}
 		h := s.home(s.keys[j])
 		if i <= j && (h <= i || h > j) || i > j && h <= i && h > j {
-			s.keys[i], s.states[i] = s.keys[j], s.states[j]
+			s.move(i, s, j)
 			i = j
 		}
 	}
-	s.keys[i], s.states[i] = Digest{}, State{}
+	s.wipe(i)
+}
+
+// alloc gives an empty shard c places, with what t has beside States.
+func (s *shard) alloc(c int, t *shard) {
+	if c == 0 {
+		return
+	}
+	s.keys, s.states = make([]Digest, c), make([]State, c)
+	if t.lists != nil {
+		s.lists = make([]stamps, c)
+	}
+	if t.sides != nil {
+		s.sides = make([]side, c)
+	}
 }
 
 // resize gives s c places, enough for its keys. The caller accounts for the memory.
 func (s *shard) resize(c int) {
-	keys, states := s.keys, s.states
+	old := shard{keys: s.keys, states: s.states, lists: s.lists, sides: s.sides}
 	s.keys, s.states, s.n = nil, nil, 0
-	if c > 0 {
-		s.keys, s.states = make([]Digest, c), make([]State, c)
+	if s.lists != nil {
+		s.lists = []stamps{} // it still says that there are lists
 	}
-	for i, k := range keys {
+	s.sides = nil
+	s.alloc(c, &old)
+	for i, k := range old.keys {
 		if k != (Digest{}) {
-			s.put(k, states[i])
+			s.move(s.put(k, State{}), &old, i)
 		}
 	}
 }
 
-// bytes is what s takes, itself included.
-func (s *shard) bytes() int64 { return shardSize + int64(len(s.keys))*slotBytes }
+// width is what a place takes.
+func (s *shard) width() int64 {
+	w := int64(slotBytes)
+	if s.lists != nil {
+		w += listBytes
+	}
+	if s.sides != nil {
+		w += sideBytes
+	}
+	return w
+}
+
+// bytes is what s takes, itself included, the rings of its lists not.
+func (s *shard) bytes() int64 { return shardSize + int64(len(s.keys))*s.width() }

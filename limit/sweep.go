@@ -16,29 +16,28 @@ type Sweeper struct {
 
 const (
 	sweepTick  = 100 * time.Millisecond
-	sweepTicks = 100 // a pass over everything takes at most this many ticks
+	sweepTicks = 50 // a pass over everything takes at most this many ticks
 )
 
-// Run visits every shard of every Table once in ten seconds at most, a few at
-// a time, until ctx ends; it returns ctx's error.
+// Run visits every shard of every Table in passes of five seconds at most, a few
+// at a time, until ctx ends; it returns ctx's error. What goes idle just behind
+// it is found in the next pass, in ten seconds at most.
 func (s *Sweeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepTick)
 	defer tick.Stop()
 	for {
 		tables := s.Tables()
-		quota := 1
-		for _, t := range tables {
-			quota += t.shards() / sweepTicks
-		}
-		left := quota
+		each := quota(tables)
+		left := each
 		for _, t := range tables {
 			for t.shards() > 0 {
 				over := t.sweepNext(s.Now())
 				if left--; left == 0 {
-					left = quota
 					if !pause(ctx, tick) {
 						return ctx.Err()
 					}
+					each = max(each, quota(tables)) // they may have grown
+					left = each
 				}
 				if over {
 					break
@@ -49,6 +48,15 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// quota is how many shards to visit until the next tick.
+func quota(tables []*Table) int {
+	n := 0
+	for _, t := range tables {
+		n += t.shards()
+	}
+	return 1 + n/sweepTicks
 }
 
 func pause(ctx context.Context, tick *time.Ticker) bool {
@@ -79,10 +87,9 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	t.sweep.Lock()
 	defer t.sweep.Unlock()
 	if t.pos == 0 {
-		// From here on no take stores a State under older numbers, so when the
-		// pass is over none is left and the older generations can go.
+		// From here on no State is stored under older numbers, so when the pass is
+		// over none is left and the older generations can go.
 		t.passGen = t.newest.Load().num
-		t.floor.Store(t.passGen)
 	}
 	s := t.lock(Digest{Hi: t.pos})
 	if s == nil {
@@ -123,56 +130,64 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 		if k == (Digest{}) {
 			continue
 		}
-		st := &s.states[i]
-		if st.Gen != g.num {
-			t.convert(st)
+		h := s.homeAt(i)
+		if h.st.Gen != g.num {
+			*h.st, _ = t.convert(*h.st)
 		}
-		if t.idle(*st, g, now) {
+		if t.idle(h, g, now) {
 			if n < few {
 				idle[n] = k
 			}
 			n++
+		} else if h.list != nil {
+			t.account(-t.trim(h, g, now))
 		}
 	}
 	if n == 0 {
 		return
 	}
-	before := len(s.keys)
+	before := int64(len(s.keys)) * s.width()
 	if n <= few {
 		for _, k := range idle[:n] {
 			if i, ok := s.find(k); ok {
+				t.account(-t.ringBytes(s.homeAt(i)))
 				s.remove(i)
 			}
 		}
-		if c := places(s.n); c <= before/2 {
+		if c := places(s.n); c <= len(s.keys)/2 {
 			s.resize(c)
 		}
 	} else {
 		for i, k := range s.keys {
-			if k != (Digest{}) && t.idle(s.states[i], g, now) {
+			if k != (Digest{}) && t.idle(s.homeAt(i), g, now) {
+				t.account(-t.ringBytes(s.homeAt(i)))
 				s.keys[i] = Digest{} // resize looks at every place, so gaps do no harm
 			}
 		}
 		s.resize(places(s.n - n))
 	}
 	t.keys.Add(-int64(n))
-	t.release(int64(before-len(s.keys)) * slotBytes)
+	t.release(before - int64(len(s.keys))*s.width())
 }
 
-func (t *Table) convert(st *State) {
-	next, _, forgiven := t.generation(st.Gen).carry(*st, t.floor.Load())
-	if forgiven {
-		next.Born = t.born.Add(1)
+// idle judges what is in h by the numbers it was converted to: those of g, or
+// newer ones when a Renew came in between.
+func (t *Table) idle(h home, g *generation, now Instant) bool {
+	if h.st.Gen != g.num {
+		g = t.generation(h.st.Gen)
 	}
-	*st = next
+	return g.idle(*h.st, h.side, now)
 }
 
-func (t *Table) idle(st State, newest *generation, now Instant) bool {
-	g := newest
-	if st.Gen != g.num {
-		g = t.generation(st.Gen)
+// trim drops what is too old from a list, gives back memory that it does not
+// need, and returns how many bytes that were.
+func (t *Table) trim(h home, g *generation, now Instant) int64 {
+	before := t.ringBytes(h)
+	*h.st, _ = g.take(*h.st, h.list, now, 0)
+	if c := max(minRing, 2*h.list.n); c <= len(h.list.ring)/2 {
+		h.list.resize(c)
 	}
-	return g.nums.Bucket.Idle(st, now)
+	return before - t.ringBytes(h)
 }
 
 // drop gives back the shards of a Table without keys.

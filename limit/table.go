@@ -20,17 +20,19 @@ type Table struct {
 	budget *Budget
 	bytes  *atomic.Int64 // what this Table holds of the budget
 	spread uint8         // shards are split early until there are 1<<spread
+	listed bool          // its algorithm keeps a list beside each State
 
 	dir     atomic.Pointer[directory]
 	keys    atomic.Int64
 	maxKeys atomic.Int64
 	born    atomic.Uint32
-	floor   atomic.Uint32 // no State is stored under an older generation
-	latest  atomic.Int64  // what the shards had seen when they were last dropped
+	latest  atomic.Int64 // what the shards had seen when they were last dropped
 
 	oldest, newest atomic.Pointer[generation]
 
-	evictions, evictedUnits atomic.Int64
+	evictions, evictedUnits, spilled atomic.Int64
+
+	spill atomic.Pointer[[overflows]overflow] // nil until memory is full
 
 	mu    sync.Mutex // guards changes of dir and of the generations; taken after shard locks
 	sweep sync.Mutex // one sweep at a time; guards pos and passGen
@@ -57,12 +59,12 @@ func NewTable(n Numbers, maxKeys int64, budget *Budget) *Table {
 		bytes:  new(atomic.Int64),
 		spread: uint8(min(8, bits.Len(uint(4*runtime.GOMAXPROCS(0)-1)))),
 	}
+	_, t.listed = n.Bucket.(slidingLog)
 	t.maxKeys.Store(maxKeys)
 	t.latest.Store(math.MinInt64)
-	g := &generation{num: 1, at: math.MinInt64, nums: n}
+	g := newGeneration(1, math.MinInt64, n)
 	t.oldest.Store(g)
 	t.newest.Store(g)
-	t.floor.Store(1)
 	// A Table that nobody refers to any more gives its memory back to the budget
 	// when the collector takes it; until then the memory is really in use.
 	runtime.AddCleanup(t, func(bytes *atomic.Int64) { budget.give(bytes.Load()) }, t.bytes)
@@ -75,9 +77,8 @@ func (t *Table) Generation() uint32 { return t.newest.Load().num }
 // Numbers returns the newest Numbers.
 func (t *Table) Numbers() Numbers { return t.newest.Load().nums }
 
-// Renew adds a generation of Numbers that holds from at on: claims made under
-// gen, or newer, are decided by it, and so is every claim on a State it has
-// already decided. gen must be Generation()+1; a gen that is not newer only
+// Renew adds a generation of Numbers that holds from at on and decides every
+// claim from now on, also those of requests that began before. gen must be Generation()+1; a gen that is not newer only
 // changes maxKeys. Of the keys above a lower maxKeys none is dropped; they go as
 // they fall idle or are evicted.
 func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
@@ -88,9 +89,12 @@ func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
 	if gen <= last.num {
 		return
 	}
-	g := &generation{num: gen, at: max(at, last.at), nums: n}
+	g := newGeneration(gen, max(at, last.at), n)
 	last.next.Store(g)
 	t.newest.Store(g)
+	if t.dir.Load() == nil { // no State needs an older one, and no sweep comes here to see it
+		t.oldest.Store(g)
+	}
 }
 
 // generation returns generation num, or the nearest that is still known.
@@ -116,13 +120,15 @@ type TableStats struct {
 	// Evictions counts keys dropped before they were idle because memory was
 	// full; EvictedUnits is what they had in use, which is thereby given away.
 	Evictions, EvictedUnits int64
+	// Spilled counts claims that the counters shared by unremembered clients decided.
+	Spilled int64
 }
 
 // Stats returns the Table's figures.
 func (t *Table) Stats() TableStats {
 	return TableStats{
 		Keys: t.keys.Load(), Bytes: t.bytes.Load(),
-		Evictions: t.evictions.Load(), EvictedUnits: t.evictedUnits.Load(),
+		Evictions: t.evictions.Load(), EvictedUnits: t.evictedUnits.Load(), Spilled: t.spilled.Load(),
 	}
 }
 
@@ -154,7 +160,11 @@ func (t *Table) first() *directory {
 	if !t.reserve(shardSize) {
 		return nil
 	}
-	dir := &directory{shards: []*shard{{latest: Instant(t.latest.Load())}}}
+	s := &shard{latest: Instant(t.latest.Load())}
+	if t.listed {
+		s.lists = []stamps{}
+	}
+	dir := &directory{shards: []*shard{s}}
 	t.dir.Store(dir)
 	return dir
 }
@@ -180,12 +190,12 @@ func (t *Table) makeRoom(s *shard, d Digest) *shard {
 		early := len(s.keys) >= 256 && s.depth < t.spread
 		if len(s.keys) < maxShard && !early {
 			c := places(s.n + 1)
-			if !t.reserve(int64(c) * slotBytes) {
+			if !t.reserve(int64(c) * s.width()) {
 				return nil
 			}
-			old := len(s.keys)
+			old := int64(len(s.keys)) * s.width()
 			s.resize(c)
-			t.release(int64(old) * slotBytes)
+			t.release(old)
 			return s
 		}
 		child := t.split(s, d)
@@ -210,14 +220,18 @@ func (t *Table) split(s *shard, d Digest) *shard {
 	var half [2]*shard
 	for i, n := range [2]int{s.n - ones, ones} {
 		half[i] = &shard{depth: s.depth + 1, latest: s.latest}
-		half[i].resize(places(n))
+		if t.listed {
+			half[i].lists = []stamps{}
+		}
+		half[i].alloc(places(n), s)
 	}
 	if !t.reserve(half[0].bytes() + half[1].bytes()) {
 		return nil
 	}
 	for i, k := range s.keys {
 		if k != (Digest{}) {
-			half[min(1, k.Hi&bit)].put(k, s.states[i])
+			h := half[min(1, k.Hi&bit)]
+			h.move(h.put(k, State{}), s, i)
 		}
 	}
 	mine := half[min(1, d.Hi&bit)]
@@ -239,7 +253,7 @@ func (t *Table) split(s *shard, d Digest) *shard {
 	t.mu.Unlock()
 
 	t.release(s.bytes())
-	s.dead, s.keys, s.states = true, nil, nil
+	s.dead, s.keys, s.states, s.lists, s.sides = true, nil, nil, nil, nil
 	s.mu.Unlock()
 	return mine
 }
@@ -249,58 +263,127 @@ const sample = 16
 
 // victim returns the place in s of the key whose loss gives away the least,
 // among a few near where d would sit, or -1: a key at its limit is never
-// forgotten, so that nobody can flush out a refusal. s holds no free place.
-func (t *Table) victim(s *shard, d Digest, now Instant) (place int, loses int64) {
+// forgotten, so that nobody can flush out a refusal, nor one with requests in
+// progress. With idleOnly only a key is returned whose loss changes nothing. s
+// holds no free place.
+func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place int, loses int64) {
 	place = -1
 	if s.n == 0 {
 		return place, 0
 	}
-	g := t.newest.Load()
 	for i, seen := s.home(d), 0; seen < min(sample, s.n); i = (i + 1) % len(s.keys) {
 		if s.keys[i] == (Digest{}) {
 			continue
 		}
 		seen++
-		st, gen, _ := t.generation(s.states[i].Gen).carry(s.states[i], g.num)
-		st, r := gen.nums.Bucket.Take(st, now, 0)
-		if gen.nums.Bucket.Idle(st, now) {
+		h := s.homeAt(i)
+		st, g, _ := t.generation(h.st.Gen).carry(*h.st)
+		if g.idle(st, h.side, now) {
 			return i, 0
 		}
-		if r.Remaining > 0 && (place < 0 || st.Used < loses) {
+		st, r := g.take(st, h.list, now, 0)
+		if !idleOnly && !g.nums.Slots && r.Remaining > 0 && (place < 0 || st.Used < loses) {
 			place, loses = i, st.Used
 		}
 	}
 	return place, loses
 }
 
-// settle gives back n units of the take of c, or charges -n more.
-func (t *Table) settle(c *Claim, now Instant, n int64) {
+// homeAt returns what lives at place i.
+func (s *shard) homeAt(i int) home {
+	h := home{st: &s.states[i]}
+	if s.lists != nil {
+		h.list = &s.lists[i]
+	}
+	if s.sides != nil {
+		h.side = &s.sides[i]
+	}
+	return h
+}
+
+// settle gives back n units of the take of c, or charges -n more, and returns
+// how many came back.
+func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
+	if c.over != nil {
+		c.over.mu.Lock()
+		defer c.over.mu.Unlock()
+		now = max(now, c.over.latest)
+		c.over.latest = now
+		return t.settleIn(c.over.home(t.listed), c, now, n)
+	}
 	s := t.lock(c.Key)
 	if s == nil {
-		return
-	}
-	defer s.mu.Unlock()
-	i, ok := s.find(c.Key)
-	if !ok || s.states[i].Born != c.next.Born {
-		return // forgotten meanwhile, or another life of the key: nothing of the take is in there
+		return 0
 	}
 	now = max(now, s.latest)
 	s.latest = now
-	st, g, forgiven := t.generation(s.states[i].Gen).carry(s.states[i], t.floor.Load())
-	if forgiven {
-		st.Born = t.born.Add(1)
-	}
-	st, _ = g.nums.Bucket.Take(st, now, 0)
+	i, ok := s.find(c.Key)
 	switch {
+	case ok:
+		n = t.settleIn(s.homeAt(i), c, now, n)
 	case n < 0:
-		st = g.nums.Bucket.Adjust(st, now, n)
-	case !forgiven:
-		n, at := c.gen.worth(c.at, n, g.num)
-		if n > 0 {
-			st = g.nums.Bucket.Adjust(st, at, n)
-		}
+		s = t.owe(s, c.Key, now, -n)
+	default:
+		n = 0 // forgotten: nothing of the take is left
 	}
-	s.states[i] = st
+	s.mu.Unlock()
+	return n
+}
+
+// owe remembers a debt of a key that is not remembered, and returns its shard,
+// locked.
+func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, debt: n}
+	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
+	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
+	debtor.next.Gen = debtor.gen.num
+	if debtor.findPlace() == placed {
+		debtor.store()
+	}
+	return debtor.s // findPlace may have split it
+}
+
+// settleIn settles c in its home h, if it still lives there: a key that was
+// forgotten meanwhile and came again has nothing of the take in it. It returns
+// how many units came back.
+func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
+	before := t.ringBytes(h)
+	defer func() { t.account(t.ringBytes(h) - before) }()
+	same := h.st.Born == c.next.Born
+	st, g := t.convert(*h.st)
+	*h.st = st
+	if same && st.Born == c.next.Born {
+		return g.giveBack(h, c, now, n)
+	}
+	if n < 0 {
+		*h.st, _ = g.take(*h.st, h.list, now, 0)
+		g.adjust(h, now, n)
+	}
+	return min(n, 0)
+}
+
+// ringBytes is what the list of h takes beside its place.
+func (t *Table) ringBytes(h home) int64 {
+	if h.list == nil {
+		return 0
+	}
+	return int64(len(h.list.ring)) * stampBytes
+}
+
+// account counts n bytes that were taken or, when negative, freed.
+func (t *Table) account(n int64) {
+	t.bytes.Add(n)
+	t.budget.give(-n)
+}
+
+// convert brings s to the newest numbers. When those hold less than was in use
+// it becomes another life of the key: older Grants have nothing left in it.
+func (t *Table) convert(s State) (State, *generation) {
+	s, g, forgiven := t.generation(s.Gen).carry(s)
+	if forgiven {
+		s.Born = t.born.Add(1)
+	}
+	return s, g
 }
 
 // longer returns the longer of two waits, where Never is the longest.

@@ -38,25 +38,48 @@ func NewTokenBucket(permits int64, per time.Duration, burst int64) (Bucket, erro
 
 // Take implements Bucket.
 func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
-	next := b.advance(s, now)
-	late := next.At.Sub(now) // 0 but for a caller whose clock lags behind the State
-	if n == 0 || n <= b.burst-next.Used {
-		next.Used += n
-		left := max(0, b.burst-next.Used)
-		return next, Result{OK: true, Remaining: left, Reset: late + b.reset(next, left)}
+	next := s
+	var r Result
+	if b.take(&next, now, n, &r); !r.OK {
+		return s, r
 	}
-	left := max(0, b.burst-next.Used)
-	r := Result{Remaining: left, Wait: Never, Reset: late + b.reset(next, left)}
-	if n <= b.burst {
-		r.Wait = late + b.until(next, next.Used+n-b.burst)
+	return next, r
+}
+
+// take is Take in place: s is advanced also when it is refused. It is what runs
+// for every request, and a State is too large to be handed around in registers.
+func (b *tokenBucket) take(s *State, now Instant, n int64, r *Result) {
+	b.advance(s, now)
+	left := b.burst - s.Used
+	r.OK, r.Wait, r.Reset = n == 0 || n <= left, 0, 0
+	late := s.At.Sub(now) // 0 but for a caller whose clock lags behind the State
+	if r.OK {
+		s.Used += n
+		left -= n
+	} else {
+		r.Wait = Never
+		if n <= b.burst {
+			r.Wait = late + b.until(s.Rem, n-left)
+		}
 	}
-	return s, r
+	r.Remaining = max(0, left)
+	switch {
+	case s.Used <= 0:
+	case left <= 0:
+		r.Reset = late + b.until(s.Rem, 1-left)
+	default:
+		r.Reset = late + b.until(s.Rem, s.Used)
+	}
 }
 
 // Adjust implements Bucket.
 func (b tokenBucket) Adjust(s State, at Instant, n int64) State {
 	if n <= 0 {
-		s.Used = charge(s.Used, -n, b.burst)
+		used := charge(s.Used, -n, b.burst)
+		if used-s.Used < -n {
+			s.Rem = 0 // the whole debt of one burst, not a part of a unit less
+		}
+		s.Used = used
 		return s
 	}
 	// In parts: what the take holds is n*w, less what refilled since.
@@ -88,19 +111,22 @@ func (b tokenBucket) Adjust(s State, at Instant, n int64) State {
 }
 
 // Idle implements Bucket.
-func (b tokenBucket) Idle(s State, now Instant) bool { return b.advance(s, now).Used <= 0 }
+func (b tokenBucket) Idle(s State, now Instant) bool {
+	b.advance(&s, now)
+	return s.Used <= 0
+}
 
-// advance refills s up to now.
-func (b tokenBucket) advance(s State, now Instant) State {
+// advance refills s up to now, in place.
+func (b *tokenBucket) advance(s *State, now Instant) {
 	if s.Used <= 0 {
 		s.Used, s.Rem = 0, 0
 		if now > s.At || s.At == 0 { // At 0: never seen, so now may lie before 1970
 			s.At = now
 		}
-		return s
+		return
 	}
 	if now <= s.At {
-		return s
+		return
 	}
 	hi, lo := bits.Mul64(uint64(now-s.At), b.n)
 	lo, carry := bits.Add64(lo, s.Rem, 0)
@@ -108,26 +134,23 @@ func (b tokenBucket) advance(s State, now Instant) State {
 	s.At = now
 	if hi == 0 && lo < b.w { // no whole unit came back: the usual case under load
 		s.Rem = lo
-		return s
+		return
 	}
-	if hi >= b.w { // over 2^64 units
-		s.Used, s.Rem = 0, 0
-		return s
+	if hi < b.w { // else over 2^64 units
+		if q, r := bits.Div64(hi, lo, b.w); q < uint64(s.Used) {
+			s.Used -= int64(q)
+			s.Rem = r
+			return
+		}
 	}
-	q, r := bits.Div64(hi, lo, b.w)
-	if q >= uint64(s.Used) {
-		s.Used, s.Rem = 0, 0
-		return s
-	}
-	s.Used -= int64(q)
-	s.Rem = r
-	return s
+	s.Used, s.Rem = 0, 0
 }
 
-// until returns the time until k more units have come back, rounded up.
-func (b tokenBucket) until(s State, k int64) time.Duration {
+// until returns the time until k more units have come back, rounded up, when
+// rem parts of the first already have.
+func (b *tokenBucket) until(rem uint64, k int64) time.Duration {
 	hi, lo := bits.Mul64(uint64(k), b.w)
-	lo, borrow := bits.Sub64(lo, s.Rem, 0)
+	lo, borrow := bits.Sub64(lo, rem, 0)
 	hi -= borrow
 	if b.n == 1 && hi == 0 {
 		return time.Duration(lo)
@@ -137,15 +160,4 @@ func (b tokenBucket) until(s State, k int64) time.Duration {
 		q++
 	}
 	return time.Duration(q)
-}
-
-func (b tokenBucket) reset(s State, left int64) time.Duration {
-	switch {
-	case s.Used <= 0:
-		return 0
-	case left == 0:
-		return b.until(s, s.Used-b.burst+1)
-	default:
-		return b.until(s, s.Used)
-	}
 }

@@ -23,7 +23,7 @@ func (d *Doors) bind(addr string) (*net.TCPListener, error) {
 	port := portOf(addr)
 	var shared []*net.TCPListener
 	for _, n := range d.open {
-		if n.ln.Addr().(*net.TCPAddr).Port == port {
+		if n.port() == port {
 			shared = append(shared, n.ln)
 		}
 	}

@@ -22,6 +22,8 @@ type body struct {
 	span time.Duration
 	done atomic.Bool // read to its end, or until it failed
 
+	failed atomic.Bool // the client's side failed
+
 	mu     sync.Mutex // one Read at a time; held while it waits for the client
 	in     io.ReadCloser
 	waited time.Duration // for the client, in this span
@@ -82,6 +84,7 @@ func (b *body) end() {
 
 func (b *body) fail(err error) error {
 	b.err = &upstream.ClientBodyError{Err: err}
+	b.failed.Store(true)
 	b.done.Store(true)
 	return b.err
 }

@@ -34,6 +34,10 @@ func (x *exchange) match(snap *Snapshot) bool {
 	}
 	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
+	if err := x.facts.QueryError(); err != nil {
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+		return false
+	}
 	for i := range x.hits {
 		if h := &x.hits[i]; h.Missing {
 			x.fail(problem{
@@ -58,8 +62,10 @@ func (x *exchange) acquire() bool {
 			mode = limit.DryRun
 		}
 		x.claims = append(x.claims, limit.Claim{
-			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: 1,
+			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: h.Rule.Cost,
+			Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
 		})
+		x.settles = x.settles || h.Rule.Settles()
 	}
 	var v limit.Verdict
 	x.grant, v = x.g.limiter.Acquire(x.r.Context(), x.start, x.claims)
@@ -70,7 +76,7 @@ func (x *exchange) acquire() bool {
 	}
 	switch {
 	case v.OK:
-		x.result = resultAllowed
+		x.granted, x.result = true, resultAllowed
 		return true
 	case v.Full:
 		x.full(x.refusing[0])
@@ -93,7 +99,6 @@ func (x *exchange) note(v limit.Verdict) {
 			case !v.OK: // refused by another: as if it had never come
 			case c.Result.OK:
 				live.Allowed.Add(1)
-				live.Units.Add(c.N)
 			default:
 				live.DryRunRejected.Add(1)
 				x.dryRun = join(x.dryRun, rule.Name)
@@ -101,7 +106,6 @@ func (x *exchange) note(v limit.Verdict) {
 			continue
 		case v.OK:
 			live.Allowed.Add(1)
-			live.Units.Add(c.N)
 		case c.Result.OK: // had room, but another had not
 		case v.Full:
 			live.FailedClosed.Add(1)
@@ -123,13 +127,7 @@ func (x *exchange) note(v limit.Verdict) {
 }
 
 // nearLimit says that four fifths of the limit or more are used.
-func nearLimit(r *rules.Rule, remaining int64) bool {
-	size := r.Permits
-	if r.Burst > 0 {
-		size = r.Burst
-	}
-	return remaining <= size/5
-}
+func nearLimit(r *rules.Rule, remaining int64) bool { return remaining <= r.Size()/5 }
 
 func join(names, name string) string {
 	if names == "" {

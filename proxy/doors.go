@@ -56,6 +56,7 @@ type serving struct {
 	server   *http.Server
 	conns    chan net.Conn
 	closed   chan struct{}
+	served   chan struct{} // closed when the server knows every connection it got
 	once     sync.Once
 	alive    atomic.Int64 // connections
 }
@@ -123,11 +124,23 @@ func (o *Opening) Commit(s DoorSettings) {
 		d.serve(n)
 	}
 	for addr, n := range d.open {
-		if !slices.Contains(o.keep, addr) {
+		if !slices.Contains(o.keep, addr) && !d.covered(n, o.keep) {
 			n.close()
 			delete(d.open, addr)
 		}
 	}
+}
+
+// covered says that one of the addresses in keep takes in that of n. The kernel
+// gives n its connections as long as it is open, and resets those that wait in
+// its queue when it closes; left open, it loses none.
+func (d *Doors) covered(n *door, keep []string) bool {
+	for _, addr := range keep {
+		if wide := d.open[addr].ln.Addr().(*net.TCPAddr); wide.IP.IsUnspecified() && wide.Port == n.port() {
+			return true
+		}
+	}
+	return false
 }
 
 // Addrs returns the addresses really listened on, sorted: with port 0 in the
@@ -149,7 +162,7 @@ func (d *Doors) Configure(s DoorSettings) {
 	}
 	next := d.newServing(s)
 	d.current.Store(next)
-	d.wg.Go(func() { next.server.Serve(next) })
+	d.wg.Go(func() { next.server.Serve(next); close(next.served) })
 	if now != nil {
 		now.Close() // no more connections; those it has go on
 		d.old = append(slices.DeleteFunc(d.old, func(s *serving) bool { return s.alive.Load() == 0 }), now)
@@ -157,7 +170,7 @@ func (d *Doors) Configure(s DoorSettings) {
 }
 
 func (d *Doors) newServing(s DoorSettings) *serving {
-	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{})}
+	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{}), served: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -197,7 +210,11 @@ func (d *Doors) serve(n *door) {
 				d.hand(c)
 				continue
 			}
-			if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+			if isTimeout(err) {
+				d.takeRest(n)
+				return
+			}
+			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			// Out of file descriptors, mostly: it passes as connections end.
@@ -210,6 +227,19 @@ func (d *Doors) serve(n *door) {
 			}
 		}
 	})
+}
+
+// takeRest accepts what waits in the queue of a closing socket. On a busy machine
+// the deadline may have passed before anybody looked, and Accept looks no more then.
+func (d *Doors) takeRest(n *door) {
+	for over := time.Now().Add(10 * lastCall); time.Now().Before(over); { // some may still come
+		n.ln.SetDeadline(time.Now().Add(lastCall))
+		c, err := n.ln.Accept()
+		if err != nil {
+			return
+		}
+		d.hand(c)
+	}
 }
 
 // hand gives a connection to the server of the present settings.
@@ -227,6 +257,8 @@ func (d *Doors) hand(c net.Conn) {
 		}
 	}
 }
+
+func (n *door) port() int { return n.ln.Addr().(*net.TCPAddr).Port }
 
 // close stops accepting. Connections that have come already are still taken.
 func (n *door) close() {
@@ -279,6 +311,7 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 	var wg sync.WaitGroup
 	for _, s := range all {
 		s.Close()
+		<-s.served // Shutdown sees no connection that was accepted but a moment ago
 		wg.Go(func() { s.server.Shutdown(ctx) })
 	}
 	wg.Wait()

@@ -66,15 +66,19 @@ type exchange struct {
 	policy   string // RateLimit-Policy, or ""
 	rates    string // RateLimit
 
-	keep         []string // headers that Connection must not take away
-	secrets      []string // query parameters that rules are keyed on
-	forward      upstream.Request
-	failure      error  // why the upstream gave no answer
-	status       int    // what is logged when nothing was sent: 499
-	ruleNames    string // the rules that refused, joined
-	dryRun       string // the dry-run rules that would have, joined
-	result       result
-	clientFailed bool
+	keep      []string // headers that Connection must not take away
+	secrets   []string // query parameters that rules are keyed on
+	forward   upstream.Request
+	failure   error  // why the upstream gave no answer
+	status    int    // what is logged when nothing was sent: 499
+	ruleNames string // the rules that refused, joined
+	dryRun    string // the dry-run rules that would have, joined
+	result    result
+	answer    rules.Answer // what counts for the rules
+	settles   bool         // some rule looks at it
+	aborted   bool         // the answer broke off
+	granted   bool         // the limiter took all claims
+	settled   int64        // units kept in the end
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -104,8 +108,9 @@ func (x *exchange) finish() {
 			p = http.ErrAbortHandler
 		}
 	}
+	x.aborted = p != nil
 	now := x.g.clock.Now()
-	x.grant.Done(now, nil)
+	x.settle(now)
 	x.w.last()
 	x.boundRest()
 	if x.body != nil {

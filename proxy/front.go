@@ -90,6 +90,7 @@ func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
 // Answer implements upstream.Front. The limit headers of an ordinary answer are
 // put on when its header goes out; a 101 never comes to that.
 func (x *exchange) Answer(res *http.Response) error {
+	x.answer.Status, x.answer.Header = res.StatusCode, res.Header
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		x.decorate(res.Header)
 	}
@@ -100,13 +101,10 @@ func (x *exchange) Answer(res *http.Response) error {
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
 	status := upstream.Status(err, x.r)
-	switch status {
-	case upstream.StatusClientGone:
+	if status == upstream.StatusClientGone {
 		// Nobody is there to read an answer, and none was sent: the connection ends.
-		x.status, x.clientFailed = status, true
+		x.status = status
 		panic(http.ErrAbortHandler)
-	case http.StatusBadRequest, http.StatusRequestTimeout:
-		x.clientFailed = true
 	}
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off

@@ -42,8 +42,7 @@ func New(c Config, snap *Snapshot) *Gateway {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	snap.rules.Activate(g.clock.Now())
-	g.current.Store(snap)
+	g.Swap(snap)
 	return g
 }
 
@@ -55,9 +54,12 @@ func (g *Gateway) Current() *Snapshot { return g.current.Load() }
 // fail. Pools that snap no longer names close as their requests end. Swaps must
 // not run at the same time.
 func (g *Gateway) Swap(snap *Snapshot) {
-	old := g.current.Load()
+	old := g.Current()
 	snap.rules.Activate(g.clock.Now())
 	g.current.Store(snap)
+	if old == nil {
+		return
+	}
 	for name, p := range old.pools {
 		if snap.pools[name] != p {
 			p.Close()

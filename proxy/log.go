@@ -19,7 +19,7 @@ func (x *exchange) log(now limit.Instant) {
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets), UserAgent: x.r.Header.Get("User-Agent"),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(),
+		Result: x.result.String(), Settled: x.settled,
 	}
 	if x.sent != 0 {
 		r.Upstream = x.pool
@@ -29,9 +29,6 @@ func (x *exchange) log(now limit.Instant) {
 	}
 	for i := range x.claims {
 		r.Cost = max(r.Cost, x.claims[i].N)
-	}
-	if x.result == resultAllowed {
-		r.Settled = r.Cost
 	}
 	if x.result == resultRejected {
 		for i := range x.claims {

@@ -51,6 +51,12 @@ func (x *exchange) fail(p problem) {
 	x.send(p.status, "application/problem+json", x.problemJSON(p))
 }
 
+// sentence returns err, which says all a client may know, as a sentence.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
 // send writes an answer of the gateway's own. A body that is not there already
 // is not waited for. net/http would wait, even for one that the client holds back
 // until it sees 100 Continue, unless the connection is to end.

@@ -75,8 +75,10 @@ func (x *exchange) describeLimits() {
 		buf = append(buf, x.hits[c.Tag].Rule.Name...)
 		buf = append(buf, `";r=`...)
 		buf = strconv.AppendInt(buf, max(0, c.Result.Remaining), 10)
-		buf = append(buf, ";t="...)
-		buf = strconv.AppendInt(buf, ceilSeconds(c.Result.Reset), 10)
+		if x.hits[c.Tag].Rule.Concurrency == 0 { // nobody knows when a request ends
+			buf = append(buf, ";t="...)
+			buf = strconv.AppendInt(buf, ceilSeconds(c.Result.Reset), 10)
+		}
 	}
 	x.rates = string(buf)
 	x.buf = buf

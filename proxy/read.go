@@ -30,21 +30,15 @@ func (x *exchange) read(snap *Snapshot) bool {
 	x.dropSpoofed()
 	var err error
 	if f.Host, err = rules.NormalHost(r.Host); err != nil {
-		x.fail(problem{status: http.StatusBadRequest, detail: "The Host is unusable: " + err.Error() + "."})
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
 		return false
 	}
 	f.RawPath = upstream.SentPath(r)
 	if x.path, err = rules.ReadPath(f.RawPath); err != nil {
-		x.fail(problem{status: http.StatusBadRequest, detail: "The path is unusable: " + err.Error() + "."})
+		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
 		return false
 	}
 	f.Path = x.path.Normal
-	if snap.rules.ReadsQuery() {
-		if err := f.ReadQuery(); err != nil {
-			x.fail(problem{status: http.StatusBadRequest, detail: "The query is unusable: " + err.Error() + "."})
-			return false
-		}
-	}
 	return true
 }
 

@@ -9,14 +9,7 @@ import (
 	"gateway/proxy/upstream"
 )
 
-// RequestBounds are the upper bounds of the histograms of whole requests.
-var RequestBounds = []time.Duration{
-	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
-	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
-	2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
-}
-
-// OverheadBounds are those of the gateway's own time.
+// OverheadBounds are the upper bounds of the histogram of the gateway's own time.
 var OverheadBounds = []time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond,
 	500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
@@ -77,7 +70,7 @@ func (x *exchange) count(now limit.Instant) {
 		s.inFlight.Add(-1)
 	}
 	s.answer(x.r.Method, x.finalStatus())
-	s.duration.Add(RequestBounds, now.Sub(x.start))
+	s.duration.Add(upstream.DurationBounds, now.Sub(x.start))
 	s.in.Add(x.bytesIn())
 	s.out.Add(x.bytesOut())
 	if x.sent != 0 {
@@ -105,7 +98,7 @@ type RouteStats struct {
 	InFlight int64
 	// RequestBytes and ResponseBytes are those of bodies and tunnels.
 	RequestBytes, ResponseBytes int64
-	// Duration is that of whole requests over RequestBounds.
+	// Duration is that of whole requests over upstream.DurationBounds.
 	Duration upstream.Reading
 	// Responses counts answers.
 	Responses []Responses

@@ -16,6 +16,7 @@ type writer struct {
 	x      *exchange
 	status int   // of the final answer; 0 before it
 	bytes  int64 // of the body
+	failed bool  // the client took not all of it
 	slow   bool  // the last piece took over a second: write smaller ones
 }
 
@@ -42,9 +43,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		n, err = w.ResponseWriter.Write(p) // conn.Write sees to the progress
 	}
 	w.bytes += int64(n)
-	if err != nil && n < len(p) {
-		w.x.clientFailed = true
-	}
+	w.failed = w.failed || err != nil && n < len(p)
 	return n, err
 }
 

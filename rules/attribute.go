@@ -38,21 +38,10 @@ var kindNames = [...]string{
 	kindHeader: "header.", kindQuery: "query.", kindCookie: "cookie.", kindGlobal: "global",
 }
 
-// attributeNames are what an unknown name is compared with.
-var attributeNames = []string{"ip", "host", "method", "path", "header", "query", "cookie", "global"}
-
-// otherWords are what other gateways call attributes, and how they are written
-// here.
-var otherWords = map[string]string{
-	"client_ip": "ip", "clientip": "ip", "remote_addr": "ip", "remoteaddr": "ip", "remote_ip": "ip", "addr": "ip",
-	"address": "ip", "client": "ip", "source_ip": "ip", "sourceip": "ip", "x-forwarded-for": "ip",
-	"uri": "path", "url": "path", "verb": "method", "hostname": "host", "domain": "host",
-	"headers": "header.<Name>", "param": "query.<name>", "params": "query.<name>", "querystring": "query.<name>",
-	"query_param": "query.<name>", "cookies": "cookie.<name>", "all": "global", "none": "global", "*": "global",
-}
-
 // ParseAttribute reads the name of an attribute: ip, ip/48, host, method, path,
-// path.<name>, header.<Name>, query.<name>, cookie.<name> or global.
+// path.<name>, header.<Name>, query.<name>, cookie.<name> or global. In a key a
+// method is what was sent, so GET and HEAD are two, though a pattern for GET
+// takes both.
 func ParseAttribute(text string) (Attribute, *TextError) {
 	if bits, ok := strings.CutPrefix(text, "ip/"); ok {
 		return parseIPBits(bits)
@@ -75,47 +64,12 @@ func ParseAttribute(text string) (Attribute, *TextError) {
 			return parseName(kindCookie, name)
 		}
 	}
-	return Attribute{}, unknownAttribute(text, family, dotted)
-}
-
-// unknownAttribute says what may have been meant.
-func unknownAttribute(text, family string, dotted bool) *TextError {
-	e := &TextError{Len: len(text), Msg: "unknown attribute " + strconv.Quote(text)}
-	switch family {
-	case "route", "body", "basic", "jwt":
-		if dotted != (family == "route") {
-			e.Msg = strconv.Quote(text) + " is not supported by this version"
-			return e
-		}
-	case "header", "query", "cookie":
-		e.Msg = strconv.Quote(text) + " names no " + map[string]string{"query": "parameter"}[family]
-		e.Msg = strings.TrimSuffix(e.Msg, " ")
-		e.Hint = "write " + family + ".<name>"
-		return e
+	if dotted && (family == "body" || family == "basic" || family == "jwt") || text == "route" {
+		return Attribute{}, &TextError{Len: len(text), Msg: strconv.Quote(text) + " is not supported by this version"}
 	}
-	if i := strings.IndexAny(text, ":[/"); i > 0 {
-		if k := strings.ToLower(text[:i]); k == "header" || k == "query" || k == "cookie" || k == "path" {
-			e.Hint = "write " + k + "." + strings.Trim(text[i:], `:[]/"'`)
-			return e
-		}
+	return Attribute{}, &TextError{
+		Len: len(text), Msg: "unknown attribute " + strconv.Quote(text), Hint: attributeHint(text, family, dotted),
 	}
-	lower := strings.ToLower(family)
-	if word, ok := otherWords[strings.ReplaceAll(lower, "$", "")]; ok {
-		e.Hint = "write " + word
-		return e
-	}
-	near := nearest(lower, attributeNames)
-	switch {
-	case near == "":
-		e.Hint = "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name> or global"
-	case dotted:
-		e.Hint = "did you mean " + strconv.Quote(near+text[len(family):]) + "?"
-	case near == "header" || near == "query" || near == "cookie":
-		e.Hint = "write " + near + ".<name>"
-	default:
-		e.Hint = "did you mean " + strconv.Quote(near) + "?"
-	}
-	return e
 }
 
 // parseIPBits reads the number of bits of ip/48.
@@ -158,35 +112,37 @@ func badName(name string) int {
 
 // parseHeaderName reads the name in header.<Name>.
 func parseHeaderName(name string) (Attribute, *TextError) {
-	e := &TextError{Off: len("header."), Len: len(name)}
-	if token, rest := cutToken(name); name == "" || rest != "" {
-		if e.Msg, e.Hint = "no name of a header", "write header.<Name>"; name != "" {
-			e.Off, e.Len, e.Msg, e.Hint = e.Off+len(token), len(rest), "a header's name holds no such letter", ""
-		}
-		return Attribute{}, e
+	off := len("header.")
+	if name == "" {
+		return Attribute{}, &TextError{Off: off, Msg: "no name of a header", Hint: "write header.<Name>"}
+	}
+	if token, rest := cutToken(name); rest != "" {
+		return Attribute{}, &TextError{Off: off + len(token), Len: len(rest), Msg: "the name of a header holds no such letter"}
 	}
 	if strings.Contains(name, "_") {
-		e.Msg = `a header whose name holds "_" is dropped before any rule`
-		e.Hint = "write header." + strings.ReplaceAll(name, "_", "-")
-		return Attribute{}, e
+		return Attribute{}, &TextError{
+			Off: off, Len: len(name), Msg: `a header whose name holds "_" is dropped before any rule`,
+			Hint: "write header." + strings.ReplaceAll(name, "_", "-"),
+		}
 	}
 	name = http.CanonicalHeaderKey(name)
 	if name == "Host" {
-		e.Off, e.Len, e.Msg, e.Hint = 0, len("header.Host"), "the host is no header here", "write host"
-		return Attribute{}, e
+		return Attribute{}, &TextError{Len: off + len(name), Msg: "the host is no header here", Hint: "write host"}
 	}
 	return Attribute{kind: kindHeader, name: name}, nil
 }
 
 // parseName reads the name in query.<name> or cookie.<name>.
 func parseName(k kind, name string) (Attribute, *TextError) {
-	off := len(kindNames[k])
+	family := kindNames[k]
 	if name == "" {
-		return Attribute{}, &TextError{Off: off, Msg: "no name after " + strconv.Quote(kindNames[k]), Hint: "write " + kindNames[k] + "<name>"}
+		return Attribute{}, &TextError{
+			Off: len(family), Msg: "no name after " + strconv.Quote(family), Hint: "write " + family + "<name>",
+		}
 	}
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c < ' ' || c == 0x7f || k == kindCookie && !isTokenByte(c) {
-			return Attribute{}, &TextError{Off: off + i, Len: 1, Msg: "no such letter can be in the name of a " + map[kind]string{kindQuery: "parameter", kindCookie: "cookie"}[k]}
+			return Attribute{}, &TextError{Off: len(family) + i, Len: 1, Msg: "the name holds no such letter"}
 		}
 	}
 	return Attribute{kind: k, name: name}, nil
@@ -211,9 +167,6 @@ func (a Attribute) IsGlobal() bool { return a.kind == kindGlobal }
 func (a Attribute) ClientChosen() bool {
 	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie
 }
-
-// ReadsQuery reports whether a is a value of the query.
-func (a Attribute) ReadsQuery() bool { return a.kind == kindQuery }
 
 // PathName returns the name of a path.<name> attribute, or "".
 func (a Attribute) PathName() string {

@@ -64,6 +64,17 @@ func (r *Rule) differences(old *Rule) []string {
 	differ("algorithm", old.Algorithm, r.Algorithm)
 	differ("key", old.KeyText, r.KeyText)
 	differ("missing", old.recipe.missing, r.recipe.missing)
+	differ("cost", old.Cost, r.Cost)
+	if old.CostFrom != r.CostFrom {
+		what = append(what, "cost")
+	}
+	if old.Count != r.Count {
+		what = append(what, "count")
+	}
+	if old.Refund != r.Refund {
+		what = append(what, "refund")
+	}
+	differ("fail: closed", old.Closed, r.Closed)
 	differ("match", old.MatchText, r.MatchText)
 	differ("dry_run", old.DryRun, r.DryRun)
 	differ("max_keys", old.MaxKeys, r.MaxKeys)

@@ -44,7 +44,6 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
 		})
 	}
-	s.readsQuery = f.readsQuery(s.Rules)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -62,6 +61,8 @@ func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Er
 	rule := &Rule{
 		Name: r.Name, Limit: r.Limit, Algorithm: r.Algorithm,
 		Permits: r.Rate.Permits, Period: r.Rate.Period, Burst: r.Burst,
+		Concurrency: r.Concurrency, Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
+		Closed: r.Fail == "closed",
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys, Numbers: numbers,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		match: r.Match, recipe: recipe,
@@ -94,22 +95,10 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	if byAddress {
 		text += fmt.Sprintf(" ipv6/%d", ipv6Prefix)
 	}
-	if r.Algorithm == "fixed_window" {
+	if isWindow(r.Algorithm) {
 		text += " " + r.Rate.Period.String()
 	}
 	return text
-}
-
-// readsQuery reports whether some match or key looks at the query.
-func (f *File) readsQuery(rules []*Rule) bool {
-	reads := f.Exempt.ReadsQuery() || f.Block.ReadsQuery()
-	for i := range f.Routes {
-		reads = reads || f.Routes[i].Match.ReadsQuery()
-	}
-	for _, r := range rules {
-		reads = reads || r.match.ReadsQuery() || r.recipe.ReadsQuery()
-	}
-	return reads
 }
 
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap

@@ -25,6 +25,8 @@ type node struct {
 	col   int
 	size  int  // values in it, aliases counted as what they stand for
 	open  bool // it is still being read
+	// partial says that settings of the map were refused and are not in it.
+	partial bool
 }
 
 type shape uint8
@@ -227,8 +229,9 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 	seen := make(map[string]*node, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		key := y.Content[i]
+		key, partial := y.Content[i], n.partial
 		k := &node{shape: scalar, text: key.Value, line: key.Line, col: key.Column, size: 1}
+		n.partial = true
 		switch {
 		case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!null":
 			c.fail(k.line, k.col, 1, "", "the name of a setting must be plain text")
@@ -245,6 +248,7 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line, first.col))
 			continue
 		}
+		n.partial = partial
 		seen[k.text] = k
 		n.add(k, c.convert(y.Content[i+1], depth+1))
 	}

@@ -12,10 +12,64 @@ import (
 // "100 at once, then 1 every 600ms; at most 200 in any minute" or, for a window,
 // "100 in each minute by the clock (UTC); up to 200 across an edge".
 func (r *Rule) Describe() string {
-	if r.Algorithm == "fixed_window" {
+	text := r.describe()
+	if r.Cost != 1 && r.CostFrom.Header == "" {
+		text += fmt.Sprintf("; a request takes %d", r.Cost)
+	}
+	if r.CostFrom.Header != "" {
+		text += fmt.Sprintf("; a request takes what %s of its answer says, at most %d", r.CostFrom.Header, r.CostFrom.Max)
+	}
+	if r.Count.Set {
+		text += "; only answers " + r.Count.Statuses.String() + " count"
+	}
+	if r.Refund.Set {
+		text += "; " + r.Refund.String() + " give it back"
+	}
+	return text
+}
+
+func (r *Rule) describe() string {
+	switch r.Algorithm {
+	case concurrency:
+		return fmt.Sprintf("%d in progress at the same time", r.Concurrency)
+	case fixedWindow:
 		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", r.Permits, periodText(r.Period), 2*r.Permits)
+	case slidingWindow:
+		return fmt.Sprintf("about %d in any %s, estimated; never %d", r.Permits, periodText(r.Period), 2*r.Permits)
+	case slidingLog:
+		return fmt.Sprintf("never more than %d in any %s", r.Permits, periodText(r.Period))
 	}
 	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", r.Burst, pace(r.Permits, r.Period), r.Burst+r.Permits, periodText(r.Period))
+}
+
+// String lists the statuses as a file would: "401, 4xx".
+func (s Statuses) String() string {
+	var parts []string
+	for class := 1; class <= 5; class++ {
+		var codes []string
+		for code := class * 100; code < class*100+100; code++ {
+			if s.Has(code) {
+				codes = append(codes, strconv.Itoa(code))
+			}
+		}
+		if len(codes) == 100 {
+			codes = []string{strconv.Itoa(class) + "xx"}
+		}
+		parts = append(parts, codes...)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String says which answers those are.
+func (r Returns) String() string {
+	var parts []string
+	if text := r.Statuses.String(); text != "" {
+		parts = append(parts, "answers "+text)
+	}
+	if r.UpstreamError {
+		parts = append(parts, "upstream errors")
+	}
+	return strings.Join(parts, " and ")
 }
 
 // pace says how fast a bucket refills.
@@ -78,7 +132,7 @@ func periodText(d time.Duration) string {
 // For a bucket those are its size and the time it takes to fill, rounded up; for
 // a window its limit and its period.
 func (r *Rule) PolicyItem() (q, w int64) {
-	if r.Algorithm == "fixed_window" {
+	if !hasBurst(r.Algorithm) {
 		return r.Permits, int64(r.Period / time.Second)
 	}
 	// ceil(burst * period / (permits * 1s)): the products do not fit 64 bits.
@@ -94,6 +148,9 @@ func (r *Rule) Policy() string { return r.policy }
 
 // policyItem writes what Policy returns. A rule's name needs no escapes.
 func (r *Rule) policyItem() string {
+	if r.Algorithm == concurrency {
+		return fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, r.Name, r.Concurrency)
+	}
 	q, w := r.PolicyItem()
 	return fmt.Sprintf(`"%s";q=%d;w=%d`, r.Name, q, w)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Pos is a place in a file. Line and Col count from 1, Col in characters; a Col
@@ -46,8 +47,10 @@ type Error struct {
 	Hint string
 	// Warning says that the file can be used all the same.
 	Warning bool
-	// source is the line of the file, or "" when it is not to be shown.
-	source string
+	// excerpt is what is shown of the line, or "" when none of it is to be; caret
+	// is the character of it that the error begins at, counted from 1.
+	excerpt string
+	caret   int
 }
 
 // Error returns "file:line:column: message": one line, without the hint.
@@ -63,14 +66,14 @@ func (e *Error) Error() string {
 func (e *Error) Text() string {
 	var b strings.Builder
 	b.WriteString(e.Error())
-	if e.Pos.Col == 0 || e.source == "" {
+	if e.excerpt == "" {
 		if e.Hint != "" {
 			b.WriteString("\n     | " + e.Hint)
 		}
 		return b.String()
 	}
-	line, col, width := excerpt(e.source, e.Pos.Col, e.Len)
-	fmt.Fprintf(&b, "\n%4d | %s\n     | %s%s", e.Pos.Line, line, strings.Repeat(" ", col-1), strings.Repeat("^", width))
+	width := max(1, min(e.Len, utf8.RuneCountInString(e.excerpt)+1-e.caret))
+	fmt.Fprintf(&b, "\n%4d | %s\n     | %s%s", e.Pos.Line, e.excerpt, strings.Repeat(" ", e.caret-1), strings.Repeat("^", width))
 	if e.Hint != "" {
 		b.WriteString("  " + e.Hint)
 	}
@@ -80,33 +83,45 @@ func (e *Error) Text() string {
 // excerptWidth is how many characters of a line are shown at most.
 const excerptWidth = 100
 
-// excerpt returns what to show of a line and where in it the n characters from
-// column col now are. What a terminal would obey is not passed on.
-func excerpt(source string, col, n int) (line string, at, width int) {
-	chars := []rune(source)
+// excerpt returns what to show of a line for an error at byte off, and which
+// character of it that is, counted from 1. What a terminal would obey is not
+// passed on.
+func excerpt(line string, off int) (text string, caret int) {
+	from, to := off, off
+	for n := 0; from > 0 && n <= excerptWidth; n++ {
+		_, width := utf8.DecodeLastRuneInString(line[:from])
+		from -= width
+	}
+	for n := 0; to < len(line) && n <= excerptWidth; n++ {
+		_, width := utf8.DecodeRuneInString(line[to:])
+		to += width
+	}
+	chars, at := []rune(line[from:to]), utf8.RuneCountInString(line[from:off])
 	for i, r := range chars {
-		switch {
-		case r == '\t':
+		if r == '\t' {
 			chars[i] = ' '
-		case r < ' ' || 0x7f <= r && r < 0xa0 || r == 0xfeff || 0x200e <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069:
+		} else if isUnseen(r) {
 			chars[i] = '\ufffd'
 		}
 	}
-	col = min(col, len(chars)+1)
-	width = max(1, min(n, len(chars)+1-col))
-	from := 0
-	if len(chars) > excerptWidth && col > excerptWidth/2 {
-		from = col - excerptWidth/2
+	first, last := 0, min(len(chars), excerptWidth)
+	if len(chars) > excerptWidth && at > excerptWidth/2 {
+		first, last = at-excerptWidth/2, min(len(chars), at+excerptWidth/2)
 	}
-	to := min(len(chars), from+excerptWidth)
-	line, at = string(chars[from:to]), col-from
-	if to < len(chars) {
-		line += "…"
+	text, caret = string(chars[first:last]), at-first+1
+	if to < len(line) || last < len(chars) {
+		text += "…"
 	}
-	if from > 0 {
-		line, at = "…"+line, at+1
+	if from > 0 || first > 0 {
+		text, caret = "…"+text, caret+1
 	}
-	return strings.TrimRight(line, " "), at, min(width, max(1, to-from+2-at))
+	return strings.TrimRight(text, " "), caret
+}
+
+// isUnseen reports whether a terminal would do something with r rather than show
+// it: control characters and those that turn the direction of writing.
+func isUnseen(r rune) bool {
+	return r < ' ' || 0x7f <= r && r < 0xa0 || r == 0xfeff || 0x200b <= r && r <= 0x200f || 0x2028 <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
 // ErrorList holds all that is wrong with a file, sorted by place.

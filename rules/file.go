@@ -138,8 +138,18 @@ type RuleSpec struct {
 	Burst int64
 	// BurstGiven says that the file has a burst for it.
 	BurstGiven bool
-	// Algorithm is "token_bucket" or "fixed_window".
+	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Concurrency is how many requests may be in progress; 0 for a rule with a Rate.
+	Concurrency int64
+	// Cost is how many units a request takes; with CostFrom what it reserves.
+	Cost int64
+	// CostFrom says that the answer names the cost; without a Header it does not.
+	CostFrom CostFrom
+	// Count are the answers that use units up, Refund those that give them back.
+	Count, Refund Returns
+	// Fail is "local", "open" or "closed": what happens when the rule cannot decide.
+	Fail string
 	// DryRun says that the rule decides and counts but never refuses.
 	DryRun bool
 	// MaxKeys is the most keys it remembers.

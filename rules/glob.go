@@ -18,10 +18,14 @@ func newGlob(text string) Glob { return Glob{text: text, parts: strings.Split(te
 // parameter. Its case counts.
 func ParseGlob(text string) (Glob, *TextError) {
 	if isBlank(text) {
-		return Glob{}, &TextError{Len: len(text), Msg: "an empty value is taken for a missing one and never matches", Hint: `write "*" for any value`}
+		return Glob{}, &TextError{
+			Len: len(text), Msg: "an empty value counts as missing and never matches", Hint: `write "*" for any value`,
+		}
 	}
 	if trimSpace(text) != text {
-		return Glob{}, &TextError{Len: len(text), Msg: "a value never begins or ends with a space", Hint: "write " + strconv.Quote(trimSpace(text))}
+		return Glob{}, &TextError{
+			Len: len(text), Msg: "a value never begins or ends with a space", Hint: "write " + strconv.Quote(trimSpace(text)),
+		}
 	}
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -41,12 +45,14 @@ func ParseHostGlob(text string) (Glob, *TextError) {
 	if i := strings.IndexByte(text, '/'); i >= 0 {
 		return Glob{}, &TextError{Off: i, Len: len(text) - i, Msg: "a host has no path", Hint: "write it under path"}
 	}
-	if i := strings.LastIndexByte(text, ':'); i >= strings.LastIndexByte(text, ']') && i >= 0 {
-		e := &TextError{Off: i, Len: len(text) - i, Msg: "hosts are matched without their port", Hint: "write " + text[:i]}
-		if strings.Count(text, ":") > 1 && text[0] != '[' {
-			e.Off, e.Len, e.Msg, e.Hint = 0, len(text), "an IPv6 address is in brackets", "write ["+text+"]"
+	if strings.Count(text, ":") > 1 && text[0] != '[' {
+		return Glob{}, &TextError{Len: len(text), Msg: "an IPv6 address is in brackets", Hint: "write [" + text + "]"}
+	}
+	bracketed := strings.HasPrefix(text, "[")
+	if port := strings.LastIndexByte(text, ':'); port >= 0 && (!bracketed || strings.Contains(text[:port], "]")) {
+		return Glob{}, &TextError{
+			Off: port, Len: len(text) - port, Msg: "hosts are matched without their port", Hint: "write " + text[:port],
 		}
-		return Glob{}, e
 	}
 	if !strings.Contains(text, "*") {
 		host, err := NormalHost(text)

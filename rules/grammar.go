@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"math/big"
 	"regexp"
 	"slices"
@@ -56,6 +57,12 @@ func parseRate(text string) (Rate, *TextError) {
 	if err != nil {
 		if hint := wholeRate(count, number, unit); hint != "" {
 			return Rate{}, whole(text, "a fraction of a request cannot be counted", "write "+hint)
+		}
+		if strings.HasPrefix(count, "-") && digitsOnly.MatchString(count[1:]) {
+			return Rate{}, whole(text, "a limit is at least 1", "")
+		}
+		if err.Hint != "" {
+			err.Hint += strings.TrimPrefix(text, count)
 		}
 		return Rate{}, whole(text, err.Msg, err.Hint)
 	}
@@ -139,7 +146,7 @@ func parseWhole(text string) (int64, *TextError) {
 	case !digitsOnly.MatchString(text):
 		return 0, whole(text, quote(text)+" is not a whole number", decimal(plain))
 	case len(plain) > 1 && plain[0] == '0':
-		return 0, whole(text, quote(text)+" begins with 0, which may mean octal", decimal(strings.TrimLeft(plain, "0")))
+		return 0, whole(text, quote(text)+" begins with 0, which may mean octal", decimal(cmp.Or(strings.TrimLeft(plain, "0"), "0")))
 	case len(plain) > 16:
 		return 0, whole(text, "a number over 1,000,000,000,000,000", "")
 	}
@@ -152,10 +159,7 @@ func parseWhole(text string) (int64, *TextError) {
 
 // decimal returns the hint to write a number in digits, if it is a whole one.
 func decimal(text string) string {
-	if text == "" {
-		text = "0"
-	}
-	if len(text) > 20 || !otherNumber.MatchString(text) || strings.ContainsAny(text, "eE") && len(text) > 6 {
+	if text == "" || len(text) > 20 || !otherNumber.MatchString(text) || strings.ContainsAny(text, "eE") && len(text) > 6 {
 		return ""
 	}
 	if n, err := strconv.ParseInt(text, 0, 64); err == nil && strings.ContainsAny(text, "xXoObB") && n >= 0 {

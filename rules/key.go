@@ -127,18 +127,6 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 	return out, !isBlank(out[start:])
 }
 
-// ReadsQuery reports whether the key, or what stands in for it, is a value of
-// the query.
-func (r *Recipe) ReadsQuery() bool {
-	return slices.ContainsFunc(r.parts, Attribute.ReadsQuery) || r.missing.attr.ReadsQuery()
-}
-
-// ClientChosen reports whether a client gets a new counter by writing another
-// value: a part of the key is chosen by it and none is its address.
-func (r *Recipe) ClientChosen() bool {
-	return slices.ContainsFunc(r.parts, Attribute.ClientChosen) && !slices.ContainsFunc(r.parts, Attribute.IsIP)
-}
-
 // PathNames returns the names of path segments that the key, or what stands in
 // for it, needs from the match.
 func (r *Recipe) PathNames() []string {
@@ -150,12 +138,6 @@ func (r *Recipe) PathNames() []string {
 	}
 	return names
 }
-
-// Parts returns the attributes the key combines, in order.
-func (r *Recipe) Parts() []Attribute { return slices.Clone(r.parts) }
-
-// Missing returns what happens to a request without the key.
-func (r *Recipe) Missing() Missing { return r.missing }
 
 // Identity returns a text that two recipes share exactly if they combine the
 // same attributes in the same order, so that counters may be kept. What happens

@@ -20,5 +20,26 @@ type Live struct {
 	// NearLimit counts decisions after which a fifth of the limit or less was left.
 	NearLimit atomic.Int64
 
+	kept, returned atomic.Int64
+	warned         atomic.Bool
+
 	identity string // what it was made for: see RuleSpec.identity
+}
+
+// alwaysReturned is how many units a rule may give back, and keep none, before
+// that looks like a mistake in the file.
+const alwaysReturned = 1000
+
+// Settled notes that of the units of one request so many were kept and so many
+// given back. It returns true, once, when the rule has only ever given back: its
+// count or refund then limits nothing.
+func (l *Live) Settled(kept, returned int64) (odd bool) {
+	l.Units.Add(kept)
+	if kept > 0 {
+		l.kept.Add(kept)
+	}
+	if returned <= 0 || l.returned.Add(returned) < alwaysReturned || l.kept.Load() > 0 {
+		return false
+	}
+	return l.warned.CompareAndSwap(false, true)
 }

@@ -5,13 +5,6 @@ import "slices"
 // Everything reports whether m takes every request.
 func (m *Match) Everything() bool { return m.Covers(nil) }
 
-// ReadsQuery reports whether m looks at the query.
-func (m *Match) ReadsQuery() bool {
-	return m != nil && slices.ContainsFunc(m.Any, func(c Clause) bool {
-		return slices.ContainsFunc(c.Values, func(is Is) bool { return is.Attribute.ReadsQuery() })
-	})
-}
-
 // Captures reports whether every alternative of m names a segment of its path
 // so. If one does not, it returns what is written there: a pattern, or "" for
 // an alternative without a path.
@@ -37,24 +30,6 @@ func (m *Match) Captures(name string) (without string, ok bool) {
 		}
 	}
 	return "", true
-}
-
-// OnlyMethods returns the methods m takes if it says so in every alternative,
-// else nil. HEAD goes without saying where GET is among them.
-func (m *Match) OnlyMethods() []string {
-	if m == nil {
-		return nil
-	}
-	var all []string
-	for i := range m.Any {
-		methods := m.Any[i].methods()
-		if len(methods) == 0 {
-			return nil
-		}
-		all = append(all, methods...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // Never says why m can take no request at all, if that is plain to see; else it
@@ -83,7 +58,9 @@ func (c *Clause) never() string {
 	}) {
 		return "its methods exclude each other"
 	}
-	if p.plain != "" && len(c.Paths) > 0 && !slices.ContainsFunc(c.Paths, func(q *Pattern) bool { return q.matchesPath(p.plain) }) {
+	if p.plain != "" && len(c.Paths) > 0 && !slices.ContainsFunc(c.Paths, func(q *Pattern) bool {
+		return q.matchesPath(p.plain)
+	}) {
 		return "its paths exclude each other"
 	}
 	return ""

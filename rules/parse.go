@@ -11,6 +11,8 @@ type parser struct {
 	*source
 	file *File
 	top  *section
+	// compared is how much work comparing matches with each other has been.
+	compared int
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -66,7 +68,7 @@ func (p *parser) read(root *node) {
 	}
 	if v := p.top.get("rules"); v != nil {
 		p.rules(v)
-	} else if !p.top.has("rules") {
+	} else if p.top.lacks("rules") {
 		p.fail(1, 0, 1, "add rules:, or rules: [] for none", "no rules")
 	}
 }
@@ -105,7 +107,7 @@ func (p *parser) listen(n *node) {
 	}
 	first := map[string]Pos{}
 	for _, item := range p.oneOrMore(n, "listen") {
-		text, ok := p.text(item, "listen")
+		text, ok := p.textLike(item, "listen", "an address like :8080")
 		if !ok {
 			continue
 		}
@@ -191,7 +193,7 @@ func (p *parser) admin(n *node) {
 		c := p.section(n, partAdmin, "admin", " in admin")
 		c.check()
 		if at = c.get("listen"); at == nil {
-			if !c.has("listen") {
+			if c.lacks("listen") {
 				p.failAt(n, "", "no listen in admin")
 			}
 			return
@@ -246,7 +248,7 @@ func (p *parser) where() {
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
 	case p.top.has("upstream") && p.top.has("routes"):
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
-	case !p.top.has("upstream") && !p.top.has("upstreams"):
+	case p.top.lacks("upstream") && p.top.lacks("upstreams"):
 		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	}
 	if short != nil {
@@ -260,7 +262,7 @@ func (p *parser) where() {
 		return
 	}
 	switch {
-	case p.top.has("routes"):
+	case p.top.has("routes"), short != nil && named != nil:
 	case len(p.file.Upstreams) == 1:
 		only := p.file.Upstreams[0]
 		p.file.Routes = []RouteSpec{{Name: "/**", Upstream: only.Name, Pos: only.Pos}}

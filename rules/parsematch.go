@@ -13,13 +13,12 @@ func (s *source) match(n *node, what string) *Match {
 	m := &Match{}
 	items := s.oneOrMore(n, what)
 	for _, item := range items {
+		if s.tooMany(item) {
+			break
+		}
 		switch item.shape {
 		case scalar:
-			if text, ok := s.text(item, what); ok {
-				p, err := ParsePattern(text)
-				if err != nil {
-					s.failText(item, what, err)
-				}
+			if p, ok := readOne(s, item, what, ParsePattern); ok {
 				m.Any = append(m.Any, Clause{Pattern: p})
 			}
 		case mapping:
@@ -74,7 +73,7 @@ func (s *source) valueIs(key, value *node, what string) (Is, bool) {
 	family, _, dotted := strings.Cut(name, ".")
 	switch {
 	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"query", "cookie", "body", "basic", "jwt"}, family):
-		s.failAt(key, "", "%s in %s %s", quote(name), what, notYet)
+		s.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
 		return Is{}, false
 	case !dotted || family != "header":
 		hint := partMatch.suggest(name)
@@ -100,30 +99,55 @@ func readAll[T any](s *source, n *node, what string, parse func(string) (T, *Tex
 		return nil
 	}
 	var all []T
-	items := s.oneOrMore(n, what)
+	for _, item := range s.someOf(n, what) {
+		if s.tooMany(item) {
+			break
+		}
+		if v, ok := readOne(s, item, what, parse); ok {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// someOf returns n itself, or its items when it is a list, which must have some.
+func (s *source) someOf(n *node, what string) []*node {
 	if n.shape == sequence && len(n.items) == 0 {
 		s.failAt(n, "", "%s: an empty list matches nothing", what)
 	}
-	for _, item := range items {
-		text, ok := s.text(item, what)
-		if !ok {
-			continue
-		}
-		v, err := parse(text)
-		if err != nil {
-			s.failText(item, what, err)
-			continue
-		}
-		all = append(all, v)
+	return s.oneOrMore(n, what)
+}
+
+// readOne reads a text with parse.
+func readOne[T any](s *source, n *node, what string, parse func(string) (T, *TextError)) (v T, ok bool) {
+	text, ok := s.text(n, what)
+	if !ok {
+		return v, false
 	}
-	return all
+	v, err := parse(text)
+	if err != nil {
+		s.failText(n, what, err)
+		return v, false
+	}
+	return v, true
+}
+
+// tooMany counts another alternative of a match, n, and reports whether there
+// are too many.
+func (s *source) tooMany(n *node) bool {
+	if s.patterns++; s.patterns == maxPatterns+1 {
+		s.failAt(n, "", "the matches of the file have more than %d alternatives", maxPatterns)
+	}
+	return s.patterns > maxPatterns
 }
 
 // prefixes reads addresses, CIDRs and `private`.
 func (s *source) prefixes(n *node, what string) Prefixes {
 	var all []netip.Prefix
-	for _, some := range readAll(s, n, what, ParsePrefix) {
-		all = append(all, some...)
+	for _, item := range s.someOf(n, what) {
+		if some, ok := readOne(s, item, what, ParsePrefix); ok {
+			all = append(all, some...)
+		}
 	}
 	return NewPrefixes(all)
 }

@@ -27,7 +27,7 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 		}
 	}
 	if v := c.get("detail"); v != nil {
-		if text, ok := p.text(v, "detail"); ok {
+		if text, ok := p.longText(v, "detail", "text"); ok {
 			r.Detail = text
 			if !c.has("body") {
 				r.Body, r.ContentType = "", ""
@@ -35,7 +35,7 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 		}
 	}
 	if v := c.get("body"); v != nil {
-		if text, ok := p.text(v, "body"); ok {
+		if text, ok := p.longText(v, "body", "text"); ok {
 			r.Body, r.ContentType = text, cmp.Or(base.ContentType, "text/plain; charset=utf-8")
 		}
 	}
@@ -72,6 +72,7 @@ func (p *parser) headers(n *node) []Header {
 		return nil
 	}
 	var all []Header
+	seen := map[string]bool{}
 	for i, key := range n.keys {
 		name := http.CanonicalHeaderKey(key.text)
 		switch {
@@ -81,7 +82,7 @@ func (p *parser) headers(n *node) []Header {
 		case slices.Contains(owned, name):
 			p.failAt(key, "", "header %s is set by the gateway", quote(key.text))
 			continue
-		case slices.ContainsFunc(all, func(h Header) bool { return h.Name == name }):
+		case seen[name]:
 			p.failAt(key, "header names are the same in upper and lower case", "header %s is given twice", quote(key.text))
 			continue
 		case n.items[i].isNull():
@@ -93,6 +94,7 @@ func (p *parser) headers(n *node) []Header {
 				p.failAt(n.items[i], "", "header %s: a line break or control character in its value", quote(key.text))
 				continue
 			}
+			seen[name] = true
 			all = append(all, Header{Name: name, Value: text})
 		}
 	}

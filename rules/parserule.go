@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-
-	"gateway/limit"
 )
 
 var (
@@ -47,7 +45,7 @@ func (n *node) named(name string) *node {
 // readRule reads the rule number i, counted from 0.
 func (p *parser) readRule(n *node, i int) RuleSpec {
 	r := RuleSpec{
-		MatchText: "/**", Algorithm: "token_bucket", MaxKeys: p.file.MaxKeys, Reject: p.file.Reject, Pos: p.posOf(n),
+		MatchText: "/**", Algorithm: tokenBucket, Fail: "local", MaxKeys: p.file.MaxKeys, Reject: p.file.Reject, Pos: p.posOf(n),
 	}
 	name := n.named("name")
 	where := " in rule " + strconv.Itoa(i+1)
@@ -83,6 +81,7 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	}
 	p.key(c, &r)
 	p.numbers(c, &r, where)
+	p.costs(c, &r)
 	return r
 }
 
@@ -91,10 +90,9 @@ func (p *parser) ruleName(c *section, name, where string) {
 	const want = "a name is 1 to 63 of a-z, 0-9, - and _, beginning with a letter or digit"
 	v := c.get("name")
 	switch {
-	case !c.has("name"):
+	case c.lacks("name"):
 		p.failAt(c.node, "add name: …", "no name%s", where)
-	case v == nil || name != "":
-	default:
+	case v != nil && name == "":
 		if text, ok := p.text(v, "name"); ok {
 			p.failAt(v, want, "name %s: not a name", quote(text))
 		}
@@ -133,6 +131,11 @@ func (p *parser) keyParts(v *node) []Attribute {
 	if v.shape == sequence && len(v.items) == 0 {
 		p.failAt(v, "write global for one counter of all requests", "key: an empty list")
 	}
+	const most = 16
+	if len(v.items) > most {
+		p.failAt(v, "", "key: a list of %d attributes; the most is %d", len(v.items), most)
+		return nil
+	}
 	for _, item := range p.oneOrMore(v, "key") {
 		text, ok := p.text(item, "key")
 		if !ok {
@@ -165,15 +168,20 @@ func (p *parser) pathNames(r *RuleSpec, at *node) {
 	}
 }
 
-// numbers reads limit and burst and makes sure that a Bucket can be made of them.
+// numbers reads limit or concurrency, and burst, and makes sure that a Bucket can
+// be made of them.
 func (p *parser) numbers(c *section, r *RuleSpec, where string) {
+	if v := c.get("concurrency"); v != nil {
+		p.concurrency(c, v, r)
+		return
+	}
 	limitNode, burstNode := c.get("limit"), c.get("burst")
-	if !c.has("limit") && !c.has("concurrency") {
+	if c.lacks("limit") && c.lacks("concurrency") {
 		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
 	}
 	if burstNode != nil {
-		if r.Algorithm == "fixed_window" {
-			p.failAt(c.keys["burst"], "remove it", "burst with fixed_window, which lets its whole limit through at once")
+		if !hasBurst(r.Algorithm) {
+			p.failAt(c.keys["burst"], "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
 		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
 			r.Burst, r.BurstGiven = burst, true
 		}
@@ -181,7 +189,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 	if limitNode == nil {
 		return
 	}
-	text, ok := p.text(limitNode, "limit")
+	text, ok := p.textLike(limitNode, "limit", "a rate like 100/m")
 	if !ok {
 		return
 	}
@@ -191,7 +199,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 		return
 	}
 	r.Limit, r.Rate, r.LimitPos = text, rate, p.posOf(limitNode)
-	if r.Algorithm == "token_bucket" && !r.BurstGiven {
+	if hasBurst(r.Algorithm) && !r.BurstGiven {
 		r.Burst = rate.Permits
 	}
 	if _, err := r.numbers(); err != nil {
@@ -202,12 +210,24 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 	}
 }
 
-// numbers returns what a Table needs to know.
-func (r *RuleSpec) numbers() (limit.Numbers, error) {
-	if r.Algorithm == "fixed_window" {
-		b, err := limit.NewFixedWindow(r.Rate.Permits, r.Rate.Period)
-		return limit.Numbers{Bucket: b}, err
+// concurrency reads how many requests may be in progress, and reports what goes
+// with a limit only.
+func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
+	r.Algorithm = concurrency
+	if n, ok := p.whole(v, "concurrency", 1, maxNumber); ok {
+		r.Concurrency, r.LimitPos = n, p.posOf(v)
+		r.Limit = strconv.FormatInt(n, 10)
 	}
-	b, err := limit.NewTokenBucket(r.Rate.Permits, r.Rate.Period, r.Burst)
-	return limit.Numbers{Bucket: b, Carry: r.Burst}, err
+	if c.has("limit") {
+		p.failAt(c.keys["limit"], "make two rules of it", "limit with concurrency: a rule counts one or the other")
+	}
+	if c.has("burst") {
+		p.failAt(c.keys["burst"], "remove it", "burst with concurrency: so many requests may be in progress, however they come")
+	}
+	if c.has("algorithm") {
+		p.failAt(c.keys["algorithm"], "remove it", "algorithm with concurrency: requests in progress are counted in one way")
+	}
+	for _, name := range []string{"limit", "burst", "algorithm"} {
+		c.get(name) // read, so that nothing else is said about it
+	}
 }

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,7 +51,7 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 	c.check()
 	if v := c.get("servers"); v != nil {
 		u.Servers = p.servers(v, "servers")
-	} else if !c.has("servers") {
+	} else if c.lacks("servers") {
 		p.failAt(n, "add servers: [http://…]", "no servers in %s", what)
 	}
 	if v := c.get("balance"); v != nil {
@@ -80,21 +79,28 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 // servers reads a URL or a list of them.
 func (p *parser) servers(n *node, what string) []Server {
 	var servers []Server
+	seen := map[string]bool{}
 	if n.shape == sequence && len(n.items) == 0 {
 		p.failAt(n, "", "%s: a list without a server", what)
+	}
+	const most = 10_000
+	if len(n.items) > most && n.shape == sequence {
+		p.failAt(n, "", "%s: a list of %d servers; the most is %d", what, len(n.items), most)
+		return nil
 	}
 	for _, item := range p.oneOrMore(n, what) {
 		if item.shape == mapping {
 			c := p.section(item, partServer, "a server", " in a server")
 			c.check()
-			if !c.has("url") {
+			if c.lacks("url") {
 				p.failAt(item, "add url: http://…", "no url in a server")
 			}
-			if item = c.get("url"); item == nil {
-				continue
-			}
+			item = c.get("url")
 		}
-		text, ok := p.text(item, what)
+		if item == nil {
+			continue
+		}
+		text, ok := p.textLike(item, what, "a URL")
 		if !ok {
 			continue
 		}
@@ -103,11 +109,11 @@ func (p *parser) servers(n *node, what string) []Server {
 			p.failServer(item, what, text, err)
 			continue
 		}
-		same := func(s Server) bool { return s.URL.String() == u.String() }
-		if slices.ContainsFunc(servers, same) {
+		if seen[u.String()] {
 			p.failAt(item, "remove one", "server %s is named twice", quote(text))
 			continue
 		}
+		seen[u.String()] = true
 		servers = append(servers, Server{URL: u})
 	}
 	return servers
@@ -118,6 +124,11 @@ func (p *parser) routes(n *node) {
 	items := p.list(n, "routes")
 	if n.shape == sequence && len(n.items) == 0 {
 		p.failAt(n, "remove it, or add - upstream: …", "routes is empty: no request would go anywhere")
+	}
+	var names []string
+	known := map[string]bool{}
+	for _, u := range p.file.Upstreams {
+		names, known[u.Name] = append(names, u.Name), true
 	}
 	for i, item := range items {
 		where := " in route " + strconv.Itoa(i+1)
@@ -136,22 +147,18 @@ func (p *parser) routes(n *node) {
 		if v := c.get("strip_prefix"); v != nil {
 			p.stripPrefix(v, &r)
 		}
-		p.routeUpstream(c, &r, where)
+		p.routeUpstream(c, &r, where, names, known)
 		p.file.Routes = append(p.file.Routes, r)
 	}
 }
 
 // routeUpstream reads the name of a route's pool. Where there is only one pool
 // it need not be named.
-func (p *parser) routeUpstream(c *section, r *RouteSpec, where string) {
-	var names []string
-	for _, u := range p.file.Upstreams {
-		names = append(names, u.Name)
-	}
+func (p *parser) routeUpstream(c *section, r *RouteSpec, where string, names []string, known map[string]bool) {
 	if !c.has("upstream") {
 		if len(names) == 1 {
 			r.Upstream = names[0]
-		} else if len(names) > 1 {
+		} else if len(names) > 1 && c.lacks("upstream") {
 			p.failAt(c.node, "add upstream: "+list(names[:min(3, len(names))]), "no upstream%s", where)
 		}
 		return
@@ -165,8 +172,8 @@ func (p *parser) routeUpstream(c *section, r *RouteSpec, where string) {
 		return
 	}
 	r.Upstream = text
-	if !slices.Contains(names, text) {
-		hint := didYouMean(text, names)
+	if !known[text] {
+		hint := didYouMean(text, names[:min(100, len(names))])
 		if _, err := parseServer(text); err == nil {
 			hint = "give the URL a name under upstreams: and write the name here"
 		}
@@ -210,5 +217,5 @@ func (p *parser) failServer(n *node, what, text string, err *TextError) {
 		p.failText(n, what, err)
 		return
 	}
-	p.fail(n.line, n.col, 1, err.Hint, "%s: %s", what, err.Msg).source = ""
+	p.fail(n.line, n.col, 1, err.Hint, "%s: %s", what, err.Msg).excerpt = ""
 }

@@ -21,7 +21,8 @@ var (
 	errPathNUL      = errors.New("the path holds a NUL")
 	errPathUTF8     = errors.New("the path is not UTF-8")
 	errPathTwoWays  = errors.New(`".." meets an empty segment in the path, which servers fold in two ways`)
-	errPathHidden   = errors.New("the path hides a dot segment behind an encoded separator, a backslash, a semicolon or a second encoding")
+	errPathHidden   = errors.New("the path hides a dot segment: " +
+		"it is one to servers that split at %2F or a backslash, cut at a semicolon or decode twice")
 )
 
 // NormalPath returns the normal form of an escaped path, the one on which

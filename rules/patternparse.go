@@ -137,7 +137,10 @@ func (p *Pattern) parsePath(off int, globs bool) *TextError {
 			continue
 		}
 		if p.rest {
-			return &TextError{Off: strings.LastIndex(p.text[:at], "**"), Len: 2, Msg: `"**" is the rest of the path and stands at its end only`, Hint: `write "*" for one segment`}
+			return &TextError{
+				Off: strings.LastIndex(p.text[:at], "**"), Len: 2,
+				Msg: `"**" is the rest of the path and stands at its end only`, Hint: `write "*" for one segment`,
+			}
 		}
 		if sent == "**" {
 			p.rest = true
@@ -150,7 +153,9 @@ func (p *Pattern) parsePath(off int, globs bool) *TextError {
 		}
 		if seg.kind == segName {
 			if slices.Contains(p.names, seg.text) {
-				return &TextError{Off: at, Len: len(sent), Msg: "a second segment named " + strconv.Quote(seg.text), Hint: "give each its own name"}
+				return &TextError{
+					Off: at, Len: len(sent), Msg: "a second segment named " + strconv.Quote(seg.text), Hint: "give each its own name",
+				}
 			}
 			p.names = append(p.names, seg.text)
 		}
@@ -171,7 +176,9 @@ func parseSegment(sent string, globs bool) (segment, *TextError) {
 		return segment{kind: segOne}, nil
 	case named:
 		if bad := badName(name); bad >= 0 {
-			return segment{}, &TextError{Off: 1 + bad, Len: min(1, len(name)-bad), Msg: nameRule, Hint: "a text that begins with a colon is written %3A"}
+			return segment{}, &TextError{
+				Off: 1 + bad, Len: min(1, len(name)-bad), Msg: nameRule, Hint: "a colon that is text is written %3A",
+			}
 		}
 		return segment{kind: segName, text: name}, nil
 	case strings.Contains(sent, "**"):
@@ -182,6 +189,11 @@ func parseSegment(sent string, globs bool) (segment, *TextError) {
 			Hint: "a map takes part of one: { path: " + strconv.Quote("/"+sent) + " }; a text that holds a star is written %2A",
 		}
 	}
+	return textSegment(sent)
+}
+
+// textSegment reads a segment that is text, perhaps with stars in it.
+func textSegment(sent string) (segment, *TextError) {
 	// Piece by piece, so that a %2A is told from a star.
 	pieces := strings.Split(sent, "*")
 	for i, off := 0, 0; i < len(pieces); i++ {
@@ -196,14 +208,14 @@ func parseSegment(sent string, globs bool) (segment, *TextError) {
 		off += len(pieces[i]) + 1
 		pieces[i] = text
 	}
-	if len(pieces) == 1 {
-		if isDots(pieces[0]) {
-			return segment{}, &TextError{Len: len(sent), Msg: "a dot segment", Hint: "write the path without it, as requests are matched"}
-		}
-		return segment{text: pieces[0]}, nil
+	if len(pieces) > 1 {
+		glob := newGlob(strings.Join(pieces, "*"))
+		return segment{kind: segGlob, text: glob.text, glob: glob}, nil
 	}
-	glob := newGlob(strings.Join(pieces, "*"))
-	return segment{kind: segGlob, text: glob.text, glob: glob}, nil
+	if isDots(pieces[0]) {
+		return segment{}, &TextError{Len: len(sent), Msg: "a dot segment", Hint: "write the path without it"}
+	}
+	return segment{text: pieces[0]}, nil
 }
 
 // literalSegment normalises the text of a segment, as that of a request is.
@@ -236,6 +248,12 @@ func brokenCode(s string) int {
 	return 0
 }
 
+// notRegexp is what is said of what looks like a regular expression.
+const (
+	notRegexp     = "a pattern is no regular expression"
+	notRegexpHint = "use * for one segment and ** for the rest"
+)
+
 // notInPath finds what is no part of a path in text from off: a query, another
 // gateway's wildcard, a regular expression.
 func notInPath(text string, off int) *TextError {
@@ -243,38 +261,48 @@ func notInPath(text string, off int) *TextError {
 	i := strings.IndexAny(path, "?#{}<>[]^|\\\"` \t")
 	if i < 0 {
 		if strings.HasSuffix(path, "$") {
-			return &TextError{Off: len(text) - 1, Len: 1, Msg: "a pattern is no regular expression", Hint: "leave out the $, or write it %24 if it is text"}
+			return &TextError{Off: len(text) - 1, Len: 1, Msg: notRegexp, Hint: "leave out the $, or write it %24 if it is text"}
 		}
 		return nil
 	}
 	e := &TextError{Off: off + i, Len: 1}
 	switch c := path[i]; c {
-	case '?', '#':
-		e.Len = len(path) - i
-		e.Msg, e.Hint = "a pattern has no query", "leave out "+path[i:]
-		if c == '#' {
-			e.Msg = "a pattern has no fragment"
-		}
-	case '{', '<', '[':
-		inside, _, closed := strings.Cut(path[i+1:], string(map[byte]byte{'{': '}', '<': '>', '[': ']'}[c]))
-		e.Len = len(inside) + 2
-		name, _, _ := strings.Cut(strings.Trim(inside, ".*$"), ":")
-		switch {
-		case !closed:
-			e.Len, e.Msg, e.Hint = 1, "an open bracket", "write it "+escapePath(path[i:i+1])+" if it is text"
-		case strings.ContainsAny(inside, "*") || strings.Contains(inside, "..."):
-			e.Msg, e.Hint = "the rest of a path is written otherwise here", "write **"
-		case badName(name) < 0:
-			e.Msg, e.Hint = "a named segment is written otherwise here", "write :"+name
-		default:
-			e.Msg, e.Hint = "a pattern is no regular expression", "use * for one segment and ** for the rest"
-		}
+	case '?':
+		e.Len, e.Msg, e.Hint = len(path)-i, "a pattern has no query", "leave out "+path[i:]
+	case '#':
+		e.Len, e.Msg, e.Hint = len(path)-i, "a pattern has no fragment", "leave out "+path[i:]
+	case '{':
+		e.bracket(path[i:], "}")
+	case '<':
+		e.bracket(path[i:], ">")
+	case '[':
+		e.bracket(path[i:], "]")
 	case '^', '|', '\\':
-		e.Msg, e.Hint = "a pattern is no regular expression", "use * for one segment and ** for the rest"
+		e.Msg, e.Hint = notRegexp, notRegexpHint
 	case ' ', '\t':
 		e.Msg, e.Hint = "a space in a path", "write it %20"
 	default:
 		e.Msg, e.Hint = "a path as sent holds no "+string(c), "write it "+escapePath(path[i:i+1])+" if it is text"
 	}
 	return e
+}
+
+// bracket says what is written here for what other gateways put in brackets; s
+// begins with the open one.
+func (e *TextError) bracket(s, closing string) {
+	inside, _, closed := strings.Cut(s[1:], closing)
+	if !closed {
+		e.Msg, e.Hint = "an open bracket", "write it "+escapePath(s[:1])+" if it is text"
+		return
+	}
+	e.Len = len(inside) + 2
+	name, _, _ := strings.Cut(inside, ":")
+	switch {
+	case strings.Contains(name, "*") || strings.Contains(name, "..."):
+		e.Msg, e.Hint = "the rest of a path is written otherwise here", "write **"
+	case badName(name) < 0:
+		e.Msg, e.Hint = "a named segment is written otherwise here", "write :"+name
+	default:
+		e.Msg, e.Hint = notRegexp, notRegexpHint
+	}
 }

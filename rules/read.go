@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +16,13 @@ type section struct {
 	where  string // " in rule \"per-ip\"", for messages; "" at the top
 	values map[string]*node
 	keys   map[string]*node
+	meant  map[string]bool // settings that are probably there, misspelled
 }
 
 // section reads n, which should be a map of the settings of part p, and reports
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
-	c := &section{source: s, node: n, part: p, where: where, values: map[string]*node{}, keys: map[string]*node{}}
+	c := &section{source: s, node: n, part: p, where: where, values: map[string]*node{}, keys: map[string]*node{}, meant: map[string]bool{}}
 	if n.shape != mapping {
 		s.wrongShape(n, what, "a map of settings")
 		return c
@@ -34,11 +36,15 @@ func (s *source) section(n *node, p part, what, where string) *section {
 // check reports the settings that the section's part has not.
 func (c *section) check() {
 	for _, key := range c.node.keys {
+		if c.full() {
+			return
+		}
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
+			c.meant[cmp.Or(familiar[c.part][key.text], nearest(key.text, c.part.names()))] = true
 			c.failAt(key, c.part.suggest(key.text), "unknown setting %s%s", quote(key.text), c.where)
 		}
 	}
@@ -62,6 +68,12 @@ func (c *section) get(name string) *node {
 
 // has reports whether the setting is in the file, with whatever value.
 func (c *section) has(name string) bool { return c.keys[name] != nil }
+
+// lacks reports whether the setting is to be missed: it is not in the file, nor
+// does anything look as if it was meant.
+func (c *section) lacks(name string) bool {
+	return c.keys[name] == nil && !c.meant[name] && !c.node.partial && c.node.shape == mapping
+}
 
 func (n *node) isNull() bool { return n.shape == scalar && n.word == wordNull }
 
@@ -106,10 +118,26 @@ func (s *source) oneOrMore(n *node, what string) []*node {
 	return []*node{n}
 }
 
+// maxText is the most bytes of a text that something is made of, like a pattern.
+const maxText = 4096
+
 // text returns the text of n, whatever YAML takes it for.
-func (s *source) text(n *node, what string) (string, bool) {
+func (s *source) text(n *node, what string) (string, bool) { return s.textLike(n, what, "text") }
+
+// textLike returns the text of n, which is to be what want says.
+func (s *source) textLike(n *node, what, want string) (string, bool) {
+	text, ok := s.longText(n, what, want)
+	if len(text) > maxText {
+		s.failAt(n, "", "%s has %d bytes; the most is %d", what, len(text), maxText)
+		return "", false
+	}
+	return text, ok
+}
+
+// longText returns the text of n, however long it is.
+func (s *source) longText(n *node, what, want string) (string, bool) {
 	if n.shape != scalar || n.isNull() {
-		s.wrongShape(n, what, "text")
+		s.wrongShape(n, what, want)
 		return "", false
 	}
 	return n.text, true
@@ -125,18 +153,17 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 		s.failAt(n, "write it without quotes", "%s must be a whole number, not text", what)
 		return 0, false
 	}
-	if negative := strings.TrimPrefix(n.text, "-"); negative != n.text && digitsOnly.MatchString(negative) {
-		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
-		return 0, false
-	}
 	v, err := parseWhole(n.text)
+	if digits, ok := strings.CutPrefix(n.text, "-"); ok && digitsOnly.MatchString(digits) {
+		v, err = -1, nil
+	}
 	switch {
 	case err != nil:
 		s.failAt(n, err.Hint, "%s: %s", what, err.Msg)
+	case (v < low || v > high) && high < maxNumber:
+		s.failAt(n, "", "%s %s: must be %d to %d", what, quote(n.text), low, high)
 	case v < low:
 		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
-	case v > high:
-		s.failAt(n, "", "%s %s: must be at most %d", what, quote(n.text), high)
 	default:
 		return v, true
 	}
@@ -165,7 +192,7 @@ func (s *source) boolean(n *node, what string) bool {
 
 // duration sets *d to the duration n.
 func (s *source) duration(n *node, what string, d *time.Duration) {
-	text, ok := s.text(n, what)
+	text, ok := s.textLike(n, what, "a duration like 30s")
 	if !ok {
 		return
 	}
@@ -179,7 +206,7 @@ func (s *source) duration(n *node, what string, d *time.Duration) {
 
 // size sets *v to the size n, which must be from low to high.
 func (s *source) size(n *node, what string, v *int64, low, high int64) {
-	text, ok := s.text(n, what)
+	text, ok := s.textLike(n, what, "a size like 64KiB")
 	if !ok {
 		return
 	}
@@ -198,7 +225,7 @@ func (s *source) size(n *node, what string, v *int64, low, high int64) {
 
 // oneOf sets *v to the word n, which must be one of a choice.
 func (s *source) oneOf(n *node, what string, from choice, v *string) {
-	text, ok := s.text(n, what)
+	text, ok := s.textLike(n, what, list(from.known))
 	switch {
 	case !ok:
 	case slices.Contains(from.known, text):

@@ -20,10 +20,9 @@ type Set struct {
 	// Hash is the hash of the file's bytes, in hexadecimal.
 	Hash string
 
-	byName     map[string]*Rule
-	secret     *limit.Secret
-	budget     *limit.Budget
-	readsQuery bool
+	byName map[string]*Rule
+	secret *limit.Secret
+	budget *limit.Budget
 }
 
 // Rule is a compiled rule.
@@ -34,8 +33,17 @@ type Rule struct {
 	Index int
 	// Limit is the rate as written in the file.
 	Limit string
-	// Algorithm is "token_bucket" or "fixed_window".
+	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Concurrency is how many requests may be in progress; 0 for a rule with Permits.
+	Concurrency int64
+	// Cost is how many units a request takes; with CostFrom what it reserves.
+	Cost int64
+	// CostFrom, Count and Refund say what an answer changes: see Settle.
+	CostFrom      CostFrom
+	Count, Refund Returns
+	// Closed says that a request is refused when the rule cannot decide.
+	Closed bool
 	// Permits are admitted per Period; Burst is the size of a bucket, 0 for a window.
 	Permits int64
 	Period  time.Duration
@@ -134,10 +142,6 @@ func (s *Set) Rule(name string) *Rule {
 	}
 	return s.byName[name]
 }
-
-// ReadsQuery reports whether some rule or match looks at the query, so that a
-// broken one is an error.
-func (s *Set) ReadsQuery() bool { return s.readsQuery }
 
 // Secret returns the key of all digests of keys. It is the same over reloads.
 func (s *Set) Secret() *limit.Secret { return s.secret }

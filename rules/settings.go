@@ -20,6 +20,9 @@ const (
 	partLimits   part = "limits"
 	partAdmin    part = "admin"
 	partLog      part = "log"
+	partCost     part = "cost"
+	partCount    part = "count"
+	partRefund   part = "refund"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -47,11 +50,11 @@ var settings = map[part]names{
 		later: []string{"priority", "timeout", "max_body", "headers", "rewrite", "redirect", "respond"},
 	},
 	partRule: {
-		known: []string{"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject"},
-		later: []string{
-			"concurrency", "tiers", "cost", "count", "refund", "known", "store", "fail", "max_wait", "penalty",
-			"candidate", "calendar",
+		known: []string{
+			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
+			"concurrency", "cost", "count", "refund", "fail",
 		},
+		later: []string{"tiers", "known", "store", "max_wait", "penalty", "candidate", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
@@ -60,8 +63,11 @@ var settings = map[part]names{
 		known: []string{"header_bytes", "headers", "url"},
 		later: []string{"connections", "connections_per_ip"},
 	},
-	partAdmin: {known: []string{"listen"}, later: []string{"token"}},
-	partLog:   {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partAdmin:  {known: []string{"listen"}, later: []string{"token"}},
+	partCost:   {known: []string{"header", "reserve", "max"}},
+	partCount:  {known: []string{"status"}},
+	partRefund: {known: []string{"status", "upstream_error"}},
+	partLog:    {known: []string{"level", "format", "access"}, later: []string{"redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -69,9 +75,10 @@ type choice names
 
 var (
 	algorithms = choice{
-		known: []string{"token_bucket", "fixed_window"},
-		later: []string{"gcra", "sliding_window", "sliding_window_log", "leaky_bucket"},
+		known: []string{tokenBucket, gcra, fixedWindow, slidingWindow, slidingLog},
+		later: []string{"leaky_bucket"},
 	}
+	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn"}, later: []string{"round_robin", "random"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
@@ -113,14 +120,16 @@ var familiar = map[part]map[string]string{
 	partReject: {"code": "status", "message": "detail"},
 }
 
+// names returns all settings of a part.
+func (p part) names() []string { return slices.Concat(settings[p].known, settings[p].later) }
+
 // suggest returns the hint for an unknown setting of a part.
 func (p part) suggest(name string) string {
-	n := settings[p]
-	if hint := didYouMean(name, slices.Concat(n.known, n.later)); hint != "" {
-		return hint
-	}
 	if ours := familiar[p][strings.ToLower(name)]; ours != "" {
 		return `use "` + ours + `"`
+	}
+	if hint := didYouMean(name, p.names()); hint != "" {
+		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
 		if other != p && slices.Contains(settings[other].known, name) {

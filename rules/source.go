@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,6 +19,9 @@ const (
 	maxMarks = 120_000
 	// maxDepth is how deep lists and maps may be nested.
 	maxDepth = 32
+	// maxPatterns is how many alternatives the matches of a file have together;
+	// each takes some hundred bytes.
+	maxPatterns = 20_000
 	// maxErrors is how many errors of a file are kept.
 	maxErrors = 1000
 )
@@ -31,6 +35,15 @@ type source struct {
 	warns ErrorList
 	rule  string // the rule being read, for errors
 	more  bool   // there were more errors than are kept
+	at    mark   // the place asked for last
+
+	patterns int // alternatives of all matches so far
+}
+
+// mark is a place in a file.
+type mark struct {
+	line, col, off int
+	ascii          bool // all of the line is ASCII
 }
 
 // readSource splits data into lines and refuses what is no text, or too much of it.
@@ -142,48 +155,84 @@ func (s *source) line(n int) string {
 	return s.lines[n-1]
 }
 
-// from returns what line n holds from column col on.
-func (s *source) from(n, col int) string {
+// offset returns the byte at which column col of line n begins. Columns of one
+// line are mostly asked for in order, and most lines are ASCII, so that a file
+// of one long line takes no longer than another.
+func (s *source) offset(n, col int) int {
 	line := s.line(n)
-	for ; col > 1 && line != ""; col-- {
-		_, width := utf8.DecodeRuneInString(line)
-		line = line[width:]
+	if s.at.line != n {
+		s.at = mark{line: n, col: 1, ascii: strings.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) < 0}
 	}
-	return line
+	if s.at.ascii {
+		return min(col-1, len(line))
+	}
+	if col < s.at.col {
+		s.at.col, s.at.off = 1, 0
+	}
+	for ; s.at.col < col && s.at.off < len(line); s.at.col++ {
+		_, width := utf8.DecodeRuneInString(line[s.at.off:])
+		s.at.off += width
+	}
+	return s.at.off
 }
+
+// from returns what line n holds from column col on.
+func (s *source) from(n, col int) string { return s.line(n)[s.offset(n, col):] }
 
 func (s *source) pos(line, col int) Pos { return Pos{File: s.name, Line: line, Col: col} }
 
+// full reports whether there are so many errors that no more are kept.
+func (s *source) full() bool {
+	s.more = s.more || len(s.errs) >= maxErrors
+	return len(s.errs) >= maxErrors
+}
+
 // fail adds an error that spans n characters.
 func (s *source) fail(line, col, n int, hint, format string, args ...any) *Error {
-	e := s.report(line, col, n, hint, format, args...)
-	if len(s.errs) < maxErrors {
-		s.errs = append(s.errs, e)
-	} else {
-		s.more = true
+	if s.full() {
+		return &Error{}
 	}
+	e := s.report(line, col, n, hint, format, args...)
+	s.errs = append(s.errs, e)
 	return e
 }
 
 // warn adds a warning.
 func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
-	e := s.report(pos.Line, pos.Col, n, hint, format, args...)
-	e.Warning = true
 	if len(s.warns) < maxErrors {
+		e := s.report(pos.Line, pos.Col, n, hint, format, args...)
+		e.Warning = true
 		s.warns = append(s.warns, e)
 	}
 }
 
 func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
-	return &Error{
-		Pos: s.pos(line, col), Len: n, Rule: s.rule,
-		Msg: fmt.Sprintf(format, args...), Hint: hint, source: s.line(line),
+	e := &Error{Pos: s.pos(line, col), Len: max(1, n), Rule: s.rule, Msg: oneLine(fmt.Sprintf(format, args...)), Hint: oneLine(hint)}
+	if col > 0 {
+		e.excerpt, e.caret = excerpt(s.line(line), s.offset(line, col))
 	}
+	return e
 }
 
-// errors returns all errors, sorted.
+// oneLine makes of text one line of some hundred characters at most.
+func oneLine(text string) string {
+	const most = 300
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if isUnseen(r) {
+			return '\ufffd'
+		}
+		return r
+	}, text)
+}
+
+// errors returns all errors, sorted. What is wrong with a value that aliases use
+// again is said once.
 func (s *source) errors() ErrorList {
 	s.errs.sort()
+	s.errs = slices.CompactFunc(s.errs, func(a, b *Error) bool { return a.Pos == b.Pos && a.Msg == b.Msg })
 	if s.more {
 		s.errs = append(s.errs, &Error{Pos: s.pos(0, 0), Len: 1, Msg: fmt.Sprintf("more than %d errors; the rest are not shown", maxErrors)})
 		s.more = false

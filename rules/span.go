@@ -48,6 +48,9 @@ func quoted(text string) (string, bool) {
 // within returns the place of size bytes from byte off on of the text of n. Where
 // that text is not in the file as it is (escapes, blocks), it is n's own place.
 func (s *source) within(n *node, off, size int) (line, col, width int) {
+	if off == 0 && size == len(n.text) {
+		return n.line, n.col, s.width(n)
+	}
 	text := s.from(n.line, n.col)
 	quote := 0
 	if raw, ok := quoted(text); ok {
@@ -65,12 +68,21 @@ func (s *source) within(n *node, off, size int) (line, col, width int) {
 
 // failAt adds an error about n.
 func (s *source) failAt(n *node, hint, format string, args ...any) {
-	s.fail(n.line, n.col, s.width(n), hint, format, args...)
+	if !s.full() {
+		s.fail(n.line, n.col, s.width(n), hint, format, args...)
+	}
 }
 
 // failText adds an error about a part of the text of n.
 func (s *source) failText(n *node, what string, e *TextError) {
+	if s.full() {
+		return
+	}
 	line, col, width := s.within(n, e.Off, e.Len)
+	if strings.HasPrefix(e.Msg, quote(n.text)+" ") {
+		s.fail(line, col, width, e.Hint, "%s %s", what, e.Msg)
+		return
+	}
 	s.fail(line, col, width, e.Hint, "%s %s: %s", what, quote(n.text), e.Msg)
 }
 

@@ -3,8 +3,8 @@ package rules
 import "strings"
 
 // nearest returns the name that word was probably meant to be: the one that the
-// fewest letters tell apart, two at most, and fewer than half of its letters. It
-// returns "" when none is near.
+// fewest letters tell apart, and at most one, or two of a name of five or more.
+// It returns "" when none is near.
 func nearest(word string, names []string) string {
 	best, bestDistance := "", 3
 	if len(word) > 64 {
@@ -12,8 +12,11 @@ func nearest(word string, names []string) string {
 	}
 	folded := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	for _, name := range names {
+		if diff := len(name) - len(word); diff < -2 || diff > 2 {
+			continue
+		}
 		d := distance(folded, strings.ToLower(name))
-		if d < bestDistance && 2*d < len(name)+1 {
+		if d < bestDistance && (d < 2 || len(name) >= 5) {
 			best, bestDistance = name, d
 		}
 	}

@@ -22,7 +22,41 @@ func (s *source) explainSyntax(text string, line int) {
 			return
 		}
 	}
+	if strings.Contains(text, "expected key") || strings.Contains(text, "'-' indicator") {
+		if n, indent := s.oddIndent(line); n > 0 {
+			s.fail(n, indent+1, 1, "", "this line is indented by %d, which fits none of the lines above it", indent)
+			return
+		}
+	}
 	s.fail(line, 0, 1, "", "this is no YAML: %s", plainWords(text))
+}
+
+// oddIndent returns the first line, from line on, that ends a list or map without
+// going back to where something above it began; 0 if there is none.
+func (s *source) oddIndent(line int) (n, indent int) {
+	var begun []int // where the lists and maps began that are not over
+	for i, text := range s.lines {
+		rest := strings.TrimLeft(text, " ")
+		if indent = len(text) - len(rest); rest == "" || rest[0] == '#' {
+			continue
+		}
+		last := len(begun)
+		for len(begun) > 0 && begun[len(begun)-1] > indent {
+			begun = begun[:len(begun)-1]
+		}
+		ended := len(begun) < last
+		if len(begun) == 0 || begun[len(begun)-1] < indent {
+			if ended && i+1 >= line {
+				return i + 1, indent
+			}
+			begun = append(begun, indent)
+		}
+		for at := indent; strings.HasPrefix(text[at:], "- "); {
+			at += 2 + len(text[at+2:]) - len(strings.TrimLeft(text[at+2:], " "))
+			begun = append(begun, at)
+		}
+	}
+	return 0, 0
 }
 
 // plainWords says what the parser means.

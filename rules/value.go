@@ -3,9 +3,10 @@ package rules
 import "net/netip"
 
 // appendAddr appends the part of an address that makes one client: the whole of
-// an IPv4 address, the first ipv6Bits of an IPv6 one. Bits up to 32 are about
-// IPv4 and leave IPv6 as it is, since the first 24 bits of an IPv6 address are
-// whole countries; bits above 32 are about IPv6 and leave IPv4 as it is.
+// an IPv4 address, the first ipv6Bits of an IPv6 one. bits asks for another
+// part (ip/24, ip/48): up to 32 are about IPv4 and leave IPv6 as it is, since
+// the first 24 bits of an IPv6 address are whole countries; bits above 32 are
+// about IPv6 and leave IPv4 as it is.
 func appendAddr(out []byte, a netip.Addr, bits, ipv6Bits int) ([]byte, bool) {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -57,8 +58,8 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, earlier := range p.file.Routes[:min(i, maxCompared)] {
-			if earlier.Match.Covers(r.Match) {
+		for _, earlier := range p.file.Routes[:i] {
+			if p.covers(earlier.Match, r.Match, false) {
 				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
 				break
 			}
@@ -74,14 +75,41 @@ func (p *parser) warnRoutes() {
 	}
 }
 
-// maxCompared is how many rules or routes each one is compared with; files with
-// more get fewer warnings, not slow ones.
-const maxCompared = 100
+// covers reports whether every request that n takes is taken by m too. A very
+// large file gets fewer warnings rather than slow ones: once much has been
+// compared the answer is tired.
+func (p *parser) covers(m, n *Match, tired bool) bool {
+	const most = 1_000_000
+	if p.compared > most {
+		return tired
+	}
+	work := (1 + m.alternatives()) * (1 + n.alternatives())
+	if p.compared += work; p.compared > most {
+		return tired
+	}
+	return m.Covers(n)
+}
+
+// alternatives returns how many patterns, hosts and values m has, about.
+func (m *Match) alternatives() int {
+	if m == nil {
+		return 0
+	}
+	n := len(m.Any)
+	for _, c := range m.Any {
+		n += len(c.Paths) + len(c.Methods) + len(c.Hosts)
+		for _, is := range c.Values {
+			n += len(is.Globs)
+		}
+	}
+	return n
+}
 
 func (p *parser) warnRule(r *RuleSpec) {
 	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
 	global := !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsGlobal() })
-	shorter := func(o *RuleSpec) bool { return o.Rate.Period < time.Hour }
+	shorter := func(o *RuleSpec) bool { return o.Algorithm != concurrency && o.Rate.Period < time.Hour }
+	p.warnAlgorithm(r)
 	if r.Rate.Period >= time.Hour && !r.BurstGiven && r.Rate.Permits > 1 && !p.covered(r, shorter) {
 		p.warn(r.LimitPos, len(r.Limit), "add a burst, or a rule with a shorter period",
 			"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", r.Rate.Permits, r.Limit)
@@ -99,12 +127,42 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 }
 
+// warnAlgorithm says where another algorithm would serve better.
+func (p *parser) warnAlgorithm(r *RuleSpec) {
+	const most, memory = 10_000, 256 << 20
+	width := len(r.Limit)
+	switch n := r.Rate.Permits; {
+	case r.Algorithm == slidingWindow && n < 20:
+		p.warn(r.LimitPos, width, "use sliding_window_log, which is exact",
+			"sliding_window with a limit of %d: the estimate is coarse below 20", n)
+	case r.Algorithm == slidingLog && n > most:
+		p.warn(r.LimitPos, width, "use sliding_window, which needs no more than any other algorithm",
+			"sliding_window_log with a limit of %d remembers each of them: %s for each client at its limit", n, roughSize(16*float64(n)))
+	case r.Algorithm == slidingLog && 16*float64(n)*float64(r.MaxKeys) > memory:
+		p.warn(r.LimitPos, width, "lower max_keys, or use sliding_window",
+			"sliding_window_log remembers each request: %s when %d clients are at their limit (max_memory bounds it)", roughSize(16*float64(n)*float64(r.MaxKeys)), r.MaxKeys)
+	}
+	if r.Fail == "closed" && r.Match.Everything() {
+		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
+			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
+	}
+}
+
+// roughSize writes a number of bytes as one says it.
+func roughSize(n float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	for len(units) > 1 && n >= 1000 {
+		n, units = n/1000, units[1:]
+	}
+	return fmt.Sprintf("%.3g %s", n, units[0])
+}
+
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for i := range p.file.Rules[:min(len(p.file.Rules), maxCompared)] {
+	for i := range p.file.Rules {
 		o := &p.file.Rules[i]
-		if o.Name != r.Name && !o.DryRun && good(o) && o.Match.Covers(r.Match) {
+		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
 		}
 	}

@@ -62,17 +62,25 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 func describe(out io.Writer, set *rules.Set) {
 	fmt.Fprintf(out, "%s is good: %s, %s, %s.\n", set.File.Name,
 		count(len(set.File.Upstreams), "upstream"), count(len(set.Routes), "route"), count(len(set.Rules), "rule"))
-	if len(set.Rules) == 0 {
-		return
+	if len(set.Rules) > 0 {
+		fmt.Fprintln(out)
+		describeRules(out, set)
 	}
-	fmt.Fprintln(out)
+}
+
+// describeRules prints a line for each rule.
+func describeRules(out io.Writer, set *rules.Set) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range set.Rules {
 		mark := ""
 		if r.DryRun {
 			mark = " (dry run: never refuses)"
 		}
-		fmt.Fprintf(w, "%s\t%s\tfor each %s\t%s%s\n", r.Name, r.MatchText, r.KeyText, r.Describe(), mark)
+		who := "for each " + r.KeyText
+		if r.KeyText == "global" {
+			who = "for all together"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
 	}
 	w.Flush()
 }

@@ -9,13 +9,16 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gateway/rules"
 )
 
-// demoRules are the rules of gateway.example.yaml, as far as they make sense
-// without its groups of servers.
+// demoRules are the rules of gateway.example.yaml. An embedded file must lie
+// beside the code, so it is a copy.
 //
 //go:embed demo.yaml
 var demoRules string
@@ -46,46 +49,53 @@ func demo(ctx context.Context, cmd *cobra.Command) error {
 		strconv.Quote("http://"+api.Addr().String()) + "\n" + demoRules
 	return s.serveOnce(ctx, cmd, []byte(file), func() {
 		s.access.SetFormat("text")
-		printDemo(out, "http://"+s.public.Addrs()[0], "http://"+s.admin.Addrs()[0], "http://"+api.Addr().String())
+		printDemo(out, s.gateway.Current().Rules(), "http://"+s.public.Addrs()[0], "http://"+s.admin.Addrs()[0], "http://"+api.Addr().String())
 	})
 }
 
-func printDemo(out io.Writer, gateway, admin, api string) {
+func printDemo(out io.Writer, set *rules.Set, gateway, admin, api string) {
 	fmt.Fprintf(out, `%s
-is the gateway, in front of a sample API at %s. Its rules:
+is the gateway, in front of a sample API at %[2]s. Its rules are those of gateway.example.yaml:
 
-%s
-Try:
+%[3]s
+Try, in another terminal:
 
-  curl -i %[1]s/                                   an answer with its limit headers
+  # an answer, with its limit headers
+  curl -i %[1]s/
+
+  # five failed logins in 15 minutes: 5 are let through to fail (401), then 429
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code} ' -X POST %[1]s/login; done; echo
+
+  # 100 at once for each address, whatever the path
   for i in $(seq 110); do curl -s -o /dev/null -w '%%{http_code} ' %[1]s/; done; echo
-                                                   100 pass, then 429
-  curl -i %[1]s/                                   what a refused client is told
-  for i in $(seq 6); do curl -s -o /dev/null -w '%%{http_code} ' -X POST %[1]s/login; done; echo
-                                                   5 in 15 minutes
-  curl -s %[4]s/metrics | grep gateway_rule        what the rules decided
+
+  # what a refused client is told
+  curl -i %[1]s/
+
+  # what the rules decided
+  curl -s %[4]s/metrics | grep gateway_rule
 
 Ctrl-C ends it. Requests are logged below.
 
-`, gateway, api, indent(demoRules), admin)
+`, gateway, api, describeAll(set), admin)
 }
 
-func indent(text string) string {
-	var b []byte
-	start := true
-	for i := range len(text) {
-		if start && text[i] != '\n' {
-			b = append(b, "  "...)
-		}
-		start = text[i] == '\n'
-		b = append(b, text[i])
-	}
-	return string(b)
+// describeAll says in numbers what the rules mean, as `gateway check` does.
+func describeAll(set *rules.Set) string {
+	var b strings.Builder
+	describeRules(&b, set)
+	return b.String()
 }
 
-// sampleAPI answers everything with what it was asked.
+// sampleAPI answers everything with what it was asked, but a login, which it
+// always fails.
 func sampleAPI(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodPost && r.URL.Path == "/login" {
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"error": "wrong password"}`+"\n")
+		return
+	}
 	json.NewEncoder(w).Encode(map[string]any{
 		"hello": "from the sample API", "method": r.Method, "path": r.URL.Path,
 		"client": r.Header.Get("X-Forwarded-For"), "request_id": r.Header.Get("X-Request-Id"),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -16,16 +17,20 @@ import (
 type logger struct {
 	*slog.Logger
 	out     io.Writer
+	queue   *logQueue // to out
 	level   slog.LevelVar
 	handler *atomic.Pointer[slog.Handler]
 	colour  bool
 }
 
-// newLogger returns a logger that writes to out. color is auto, always or never.
+// newLogger returns a logger that writes to out from the time its queue is started. color is auto, always or never.
 func newLogger(out io.Writer, color string) *logger {
-	l := &logger{out: out, handler: new(atomic.Pointer[slog.Handler]), colour: useColour(out, color)}
+	l := &logger{out: out, queue: newLogQueue(out), handler: new(atomic.Pointer[slog.Handler]), colour: useColour(out, color)}
 	l.configure("info", "auto")
 	l.Logger = slog.New(liveHandler{current: l.handler})
+	// net/http's transport has nowhere else to say that a server talks out of turn.
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(l.Handler(), slog.LevelDebug).Writer())
 	return l
 }
 
@@ -49,9 +54,9 @@ func (l *logger) configure(level, format string) {
 	l.level.UnmarshalText([]byte(level)) // package rules lets only good ones through
 	var h slog.Handler
 	if format == "text" || format == "auto" && isTerminal(l.out) {
-		h = tint.NewTextHandler(l.out, &tint.Options{Level: &l.level, TimeFormat: time.TimeOnly, NoColor: !l.colour})
+		h = tint.NewTextHandler(l.queue, &tint.Options{Level: &l.level, TimeFormat: time.TimeOnly, NoColor: !l.colour})
 	} else {
-		h = slog.NewJSONHandler(l.out, &slog.HandlerOptions{Level: &l.level})
+		h = slog.NewJSONHandler(l.queue, &slog.HandlerOptions{Level: &l.level})
 	}
 	l.handler.Store(&h)
 }

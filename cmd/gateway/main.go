@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return exitFailed
 	}
 	if u, ok := errors.AsType[*usageError](err); ok {
-		fmt.Fprintf(errs, "gateway: %v\nhint: gateway %s --help\n", u.err, u.command)
+		fmt.Fprintf(errs, "gateway: %v\nhint: %s --help\n", u.err, u.command)
 		return exitUsage
 	}
 	fmt.Fprintf(errs, "gateway: %v\n", err)
@@ -52,7 +52,7 @@ var errSaid = errors.New("said")
 
 // usageError says that the command line was wrong.
 type usageError struct {
-	command string
+	command string // as it is typed: "gateway run"
 	err     error
 }
 
@@ -79,7 +79,7 @@ func newRoot() *cobra.Command {
 		Args:          wrongUsage(cobra.NoArgs),
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.Name(), err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, cmd := range []*cobra.Command{
 		newRun(), newDemo(), newCheck(), newReload(), newHealthcheck(), newVersion(),
@@ -97,7 +97,7 @@ func newRoot() *cobra.Command {
 func wrongUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, a []string) error {
 		if err := args(cmd, a); err != nil {
-			return &usageError{cmd.Name(), err}
+			return &usageError{cmd.CommandPath(), err}
 		}
 		return nil
 	}

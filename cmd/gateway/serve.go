@@ -184,10 +184,6 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
-	if s.loop != nil {
-		wg.Go(func() { s.loop.Run(work) })
-	}
-	wg.Go(func() { s.reloadOn(work, hup) })
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
 		"rules", len(s.gateway.Current().Rules().Rules))
@@ -195,11 +191,21 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 		ready()
 	}
 	daemon.SdNotify(false, daemon.SdNotifyReady)
+	// From here until it has ended the loop alone changes what is open.
+	follow, unfollow := context.WithCancel(work)
+	defer unfollow()
+	var following sync.WaitGroup
+	if s.loop != nil {
+		following.Go(func() { s.loop.Run(follow) })
+	}
+	following.Go(func() { s.reloadOn(follow, hup) })
 	select {
 	case <-ctx.Done():
 	case sig := <-stop:
 		s.log.Info("stopping", "signal", sig.String())
 	}
+	unfollow()
+	following.Wait()
 	err := s.drain(stop)
 	stopLogs()
 	select {
@@ -272,6 +278,7 @@ func (s *server) adminHandler() http.Handler {
 		Reload:  s.reload,
 		Reloads: s.reloads,
 		Build:   build(),
+		Dropped: s.log.queue.dropped.Load,
 	})
 }
 

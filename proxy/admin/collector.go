@@ -30,7 +30,7 @@ var (
 	bytesIn   = desc("request_bytes_total", "Bytes of request bodies.", "route")
 	bytesOut  = desc("response_bytes_total", "Bytes of response bodies.", "route")
 	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
-	dropped   = desc("log_dropped_total", "Access log lines dropped because their queue was full.")
+	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
 	units     = desc("rule_units_total", "Units taken.", "rule")
@@ -78,15 +78,20 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(requests, float64(a.Count), r.Route, a.Method, strconv.Itoa(a.Code))
 		}
 		gauge(inFlight, float64(r.InFlight), r.Route)
-		histogram(duration, proxy.RequestBounds, r.Duration, r.Route)
+		histogram(duration, upstream.DurationBounds, r.Duration, r.Route)
 		counter(bytesIn, float64(r.RequestBytes), r.Route)
 		counter(bytesOut, float64(r.ResponseBytes), r.Route)
 	}
 	histogram(overhead, proxy.OverheadBounds, g.Overhead())
 	counter(forwarded, float64(g.UntrustedForwarded()))
+	var lost int64
 	if a := g.AccessLog(); a != nil {
-		counter(dropped, float64(a.Dropped()))
+		lost = a.Dropped()
 	}
+	if c.c.Dropped != nil {
+		lost += c.c.Dropped()
+	}
+	counter(dropped, float64(lost))
 	for _, r := range snap.Rules().Rules {
 		live := r.Live
 		for _, d := range []struct {
@@ -106,8 +111,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter(evictions, float64(stats.Evictions), r.Name)
 	}
 	for name, p := range snap.Pools() {
-		d := p.Durations()
-		histogram(upDuration, upstream.DurationBounds[:], upstream.Reading{Counts: d.Counts[:], Sum: d.Sum}, name)
+		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {
 			server := s.URL.Redacted()
 			for class, n := range s.Answers {

@@ -16,7 +16,8 @@ import (
 	"gateway/proxy"
 )
 
-// Config is what the admin listener shows and can do. All fields are required.
+// Config is what the admin listener shows and can do. All fields but Dropped are
+// required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -29,6 +30,8 @@ type Config struct {
 	Reloads func() Reloads
 	// Build says what runs.
 	Build Build
+	// Dropped returns how many lines of the program's own log were lost; nil is none.
+	Dropped func() int64
 }
 
 // Reloads says how the reloads went.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,12 @@ type clientBody struct {
 
 	stall  time.Duration // 0: no watch
 	cancel context.CancelCauseFunc
+	// unblamable reports that the server has begun to answer, or that the client
+	// has ended the request: it may close the connection then.
+	unblamable func() bool
+	interrupt  func()      // ends a Read that waits for the client
+	reading    atomic.Bool // a Read waits for the client
+	lost       atomic.Bool // the server closed its connection
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
@@ -27,19 +34,25 @@ type clientBody struct {
 	gone  bool      // the server was given up
 }
 
-func newClientBody(src io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *clientBody {
-	return &clientBody{src: src, stall: stall, cancel: cancel}
-}
+// errServerLost is what a body reads as when its server is gone.
+var errServerLost = fmt.Errorf("the server closed the connection: %w", io.ErrUnexpectedEOF)
 
 // Read reads from the client. Between two calls the server is being written to.
 func (b *clientBody) Read(p []byte) (int, error) {
 	b.await(false)
+	if b.lost.Load() {
+		return 0, errServerLost
+	}
+	b.reading.Store(true)
 	n, err := b.src.Read(p)
+	defer b.reading.Store(false)
 	switch {
 	case err == nil:
 		b.await(true)
 	case err == io.EOF:
 		b.ended.Store(true)
+	case b.lost.Load():
+		err = errServerLost
 	default:
 		clients, ok := errors.AsType[*ClientBodyError](err)
 		if !ok {
@@ -86,6 +99,28 @@ func (b *clientBody) check() {
 		b.gone = true
 		b.cancel(&StallError{})
 	}
+}
+
+// clientError returns what the client's side gave. When the connection to the
+// client fails in a Read, net/http cancels the request before that Read returns,
+// so one that is under way gets a moment.
+func (b *clientBody) clientError(cancelled bool) *ClientBodyError {
+	for i := 0; cancelled && i < settleSpins && b.reading.Load(); i++ {
+		time.Sleep(settlePause)
+	}
+	return b.err.Load()
+}
+
+// lose ends the body because its server closed the connection without an answer.
+// net/http would say so only when the client sends more (golang/go#78973).
+func (b *clientBody) lose() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || b.gone || b.ended.Load() || b.err.Load() != nil || b.unblamable() {
+		return
+	}
+	b.lost.Store(true)
+	b.interrupt()
 }
 
 // rest ends the watch and reports whether it was too late.

@@ -41,8 +41,16 @@
 //
 // Get a tunnel nobody asked for (a 101 is 502 and its connection closed), crash
 // the gateway with a status outside 200 to 999, send more than eight interim
-// answers, more than 1 MiB of headers, or hold an upload for ever by not reading
-// it. An answer that breaks off midway breaks off for the client too.
+// answers or more than 1 MiB of headers, hold an upload for ever by not reading it,
+// leave a client that pauses in its upload without an answer by dying, or have what
+// it sends behind an answer read by another client. An answer that breaks off midway
+// breaks off for the client too.
+//
+// # What a bad client cannot do
+//
+// Make a server look bad: whatever it does to its body or its connection is a
+// ClientBodyError or 499, and no failure of the server. When an answer comes before
+// the end of its body, it gets the answer and its connection is closed.
 //
 // # Tunnels
 //

@@ -19,6 +19,7 @@ const StatusClientGone = 499
 // the inbound body gave. It is never an upstream's fault.
 type ClientBodyError struct{ Err error }
 
+// Error implements error.
 func (e *ClientBodyError) Error() string { return "reading the client's body: " + e.Err.Error() }
 
 // Unwrap returns the error of the inbound body.
@@ -28,6 +29,7 @@ func (e *ClientBodyError) Unwrap() error { return e.Err }
 // Its text names the address dialled: it is for logs, never for a client.
 type ConnectError struct{ Err error }
 
+// Error implements error.
 func (e *ConnectError) Error() string { return "connecting: " + e.Err.Error() }
 
 // Unwrap returns the error of the dial or of the TLS handshake.
@@ -37,12 +39,14 @@ func (e *ConnectError) Unwrap() error { return e.Err }
 // nobody asked for, a status outside 200 to 999, a flood of interim answers.
 type AnswerError struct{ Reason string }
 
+// Error implements error.
 func (e *AnswerError) Error() string { return "unusable answer: " + e.Reason }
 
 // StallError says that a server took no more of a request's body for the
 // upstream's timeout.
 type StallError struct{}
 
+// Error implements error.
 func (*StallError) Error() string { return "the upstream takes no more of the body" }
 
 // Timeout reports true: it is the upstream that was too slow.
@@ -55,6 +59,9 @@ func (*StallError) Timeout() bool { return true }
 func Status(err error, r *http.Request) int {
 	if body, ok := errors.AsType[*ClientBodyError](err); ok {
 		return clientStatus(body.Err, r)
+	}
+	if errors.Is(err, errServerLost) {
+		return http.StatusBadGateway // whatever became of the client then
 	}
 	switch ctxErr := r.Context().Err(); {
 	case errors.Is(ctxErr, context.Canceled):

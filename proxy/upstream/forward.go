@@ -76,7 +76,10 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 		}
 	}
 	if r.ContentLength != 0 {
-		defer f.expectBody(w)()
+		var cancel context.CancelCauseFunc
+		f.Context, cancel = context.WithCancelCause(f.Context)
+		defer cancel(nil)
+		f.cancel = cancel
 	}
 	p.proxy.ServeHTTP(w, r.WithContext(f))
 }
@@ -113,17 +116,6 @@ func (f *flight) Value(key any) any {
 
 func flightOf(ctx context.Context) *flight { return ctx.Value(flightKey{}).(*flight) }
 
-// expectBody prepares for a request body and returns what to do in the end.
-// Full duplex, because net/http would else read the body away when an answer
-// begins before its end, under the hands of the transport.
-func (f *flight) expectBody(w http.ResponseWriter) (end func()) {
-	// A writer that cannot is HTTP/2 or a test's: those need not.
-	_ = http.NewResponseController(w).EnableFullDuplex()
-	ctx, cancel := context.WithCancelCause(f.Context)
-	f.Context, f.cancel = ctx, cancel
-	return func() { cancel(nil) }
-}
-
 // land tells q what happened.
 func (f *flight) land(q *Request) {
 	f.server.inFlight.Add(-1)
@@ -141,11 +133,24 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	out.URL.RawQuery = pr.In.URL.RawQuery // ReverseProxy drops what it cannot parse
 	out.Trailer = nil                     // it would be announced and never sent
 	if out.Body != nil {
-		f.body = newClientBody(out.Body, p.stall, f.cancel)
+		f.body = &clientBody{
+			src:        out.Body,
+			stall:      p.stall,
+			cancel:     f.cancel,
+			unblamable: func() bool { return f.attempt.heard.Load() || f.in.Context().Err() != nil },
+			interrupt:  f.interrupt,
+		}
 		out.Body = f.body
 	}
 	f.front.Rewrite(out, f.in)
 	forbidReplay(out)
+}
+
+// interrupt ends a read of the client's body, and with it the use of its
+// connection.
+func (f *flight) interrupt() {
+	// A writer that knows no deadlines is a test's.
+	_ = http.NewResponseController(f.w).SetReadDeadline(time.Unix(1, 0))
 }
 
 // forbidReplay keeps net/http from sending a request again because it names an
@@ -166,6 +171,10 @@ func (p *Pool) answer(res *http.Response) error {
 	if f.unread() && res.StatusCode != http.StatusSwitchingProtocols {
 		res.Header.Set("Connection", "close")
 	}
+	if len(res.Trailer) > 0 && f.in.ProtoMajor == 1 && f.in.ProtoMinor > 0 && f.in.Method != http.MethodHead {
+		// HTTP/2 has trailers behind a known length, HTTP/1.1 behind chunks only.
+		res.Header.Del("Content-Length")
+	}
 	return f.front.Answer(res)
 }
 
@@ -181,9 +190,11 @@ func (p *Pool) fail(_ http.ResponseWriter, out *http.Request, err error) {
 	f.front.Fail(f.w, f.in, err)
 }
 
-// unread reports whether the client's body is not read to its end, on a
-// connection of its own. Such a connection cannot carry another request: in
-// full duplex net/http would read on in it while it waits for the next.
+// unread reports whether the client's body is not read to its end, over HTTP/1,
+// or its reading was interrupted.
+// Its answer must close the connection: net/http else reads the body away when
+// the answer begins, under the hands of the transport, and holds the answer back
+// for a client that does not go on.
 func (f *flight) unread() bool {
-	return f.body != nil && f.in.ProtoMajor == 1 && !f.body.ended.Load()
+	return f.body != nil && f.in.ProtoMajor == 1 && (!f.body.ended.Load() || f.body.lost.Load())
 }

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// discard is for servers whose complaints are expected.
+var discard = log.New(io.Discard, "", 0)
+
 // deadline is how long a test waits for what must happen.
 const deadline = 20 * time.Second
 
@@ -133,13 +136,16 @@ func gateway(t testing.TB, p *Pool, d *door) *httptest.Server {
 }
 
 // start starts an HTTP/1.1 and h2c server.
-func start(t testing.TB, h http.Handler) *httptest.Server {
+func start(t testing.TB, h http.Handler, tune ...func(*http.Server)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
+	for _, f := range tune {
+		f(s.Config)
+	}
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ErrorLog = discard
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
@@ -306,15 +312,15 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
+// withCancel returns a context that ends with the test at the latest.
+func withCancel(t testing.TB) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
 // is reports whether err is of the type E.
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
-}
-
-// aside is a context that ends with the test.
-func aside(t testing.TB) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return ctx, cancel
 }

@@ -8,6 +8,15 @@ import (
 // maxBounds is the most bounds a Histogram may have.
 const maxBounds = 20
 
+// DurationBounds are the upper bounds of the histograms of whole requests and of
+// upstreams' answers.
+var DurationBounds = []time.Duration{
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
+	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute,
+}
+
 // Histogram counts durations in buckets. The zero value is empty and ready. All
 // calls of Add to one Histogram name the same bounds, ascending and at most 20.
 // It is safe for concurrent use and allocates nothing.

@@ -46,7 +46,7 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.pool.waits.add(f.waited)
+	f.pool.waits.Add(DurationBounds, f.waited)
 	return res, nil
 }
 
@@ -57,15 +57,27 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 	t.GotConn = func(info httptrace.GotConnInfo) {
 		a.reused.Store(info.Reused)
 		a.connected.Store(true)
+		if !f.overHTTP1() {
+			return
+		}
+		if own := http1(info.Conn); own != nil {
+			if info.Reused {
+				own.settle()
+			}
+			own.carry(f.body)
+		}
 	}
 	t.GotFirstResponseByte = func() { a.heard.Store(true) }
 	relay := t.Got1xxResponse
 	t.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
+		a.heard.Store(false) // the answer is still to come
 		if a.interim++; a.interim > maxInterim {
 			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
 		}
-		if !f.in.ProtoAtLeast(1, 1) {
-			return nil // knows none (RFC 9110, 15.2)
+		if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
+			// The client gets its 100 when the transport, told so by the
+			// server's, begins to read the body. HTTP/1.0 knows no 1xx.
+			return nil
 		}
 		dropHopByHop(h)
 		return relay(code, h)
@@ -75,7 +87,7 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 // try sends req to f's server once and judges what comes back.
 func (f *flight) try(req *http.Request) (*http.Response, error) {
 	transport := f.pool.h1
-	if f.server.h2c && !f.webSocket { // a WebSocket is HTTP/1.1's
+	if !f.overHTTP1() {
 		transport = f.pool.h2c
 	}
 	res, err := transport.RoundTrip(req)
@@ -88,6 +100,10 @@ func (f *flight) try(req *http.Request) (*http.Response, error) {
 	}
 	return nil, f.blame(err)
 }
+
+// overHTTP1 reports whether f goes over a connection that is not HTTP/2 from the
+// first byte. A WebSocket always does.
+func (f *flight) overHTTP1() bool { return !f.server.h2c || f.webSocket }
 
 // refuse says what makes an answer unfit to be passed on.
 func (f *flight) refuse(res *http.Response) error {
@@ -105,15 +121,19 @@ func (f *flight) refuse(res *http.Response) error {
 // blame finds whose fault err is, counts it against the server if it is the
 // server's, and returns it as Status can tell it.
 func (f *flight) blame(err error) error {
-	if f.body != nil {
-		if clients := f.body.err.Load(); clients != nil {
+	left := f.in.Context().Err() != nil
+	if b := f.body; b != nil {
+		// To interrupt the body cancels the context too, so that comes first.
+		switch clients := b.clientError(left); {
+		case b.lost.Load():
+			left, err = false, errServerLost
+		case clients != nil:
 			return clients
-		}
-		if f.body.stalled() {
+		case b.stalled():
 			err = &StallError{}
 		}
 	}
-	if f.in.Context().Err() != nil {
+	if left {
 		return err
 	}
 	f.server.failures.Add(1)

@@ -43,7 +43,7 @@ type Pool struct {
 	stall  time.Duration // 0: a server may take as long as it likes over a body
 	outFor time.Duration
 	turn   atomic.Uint64
-	waits  durations
+	waits  Histogram
 
 	health sync.Mutex // held to take a server out
 }
@@ -112,8 +112,8 @@ func (p *Pool) Stats() []ServerStats {
 	return all
 }
 
-// Durations reads how long answers took to their first byte.
-func (p *Pool) Durations() Durations { return p.waits.read() }
+// Durations reads how long answers took to their first byte, over DurationBounds.
+func (p *Pool) Durations() Reading { return p.waits.Read() }
 
 // now is the instant on the pool's monotonic clock, never 0.
 func (p *Pool) now() int64 { return int64(time.Since(p.born)) + 1 }

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"net"
 	"net/http"
 	"time"
 
@@ -29,10 +28,9 @@ func newTransport(spec *rules.Upstream, h2c bool) *http.Transport {
 		speaks.SetHTTP1(true)
 		speaks.SetHTTP2(true)
 	}
-	dialer := &net.Dialer{Timeout: spec.ConnectTimeout}
 	return &http.Transport{
 		Protocols:              &speaks,
-		DialContext:            dialer.DialContext,
+		DialContext:            dialFunc(spec.ConnectTimeout),
 		TLSHandshakeTimeout:    spec.ConnectTimeout,
 		ResponseHeaderTimeout:  spec.Timeout, // starts once the request is written
 		ExpectContinueTimeout:  expectFor,

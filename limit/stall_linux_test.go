@@ -1,0 +1,84 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// cpu is the time this thread has really run, whatever else the machine does.
+func cpu() time.Duration {
+	var ts syscall.Timespec
+	const threadCPU = 3 // CLOCK_THREAD_CPUTIME_ID
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadCPU, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano())
+}
+
+// BenchmarkStall reports how long a check of another key may have to wait while
+// many keys are inserted and then swept.
+//
+// hold is the longest that one step of either kept its thread busy, which is
+// more than it held a lock: what the limiter is responsible for. stalls-over-1ms
+// counts, per second, checks that took longer on the clock: on a machine that
+// is not idle that is the scheduler's and the collector's time too, so compare
+// with 0 keys.
+func BenchmarkStall(b *testing.B) {
+	for _, n := range []int{0, million, 5 * million} {
+		b.Run(fmt.Sprintf("%d keys", n), func(b *testing.B) {
+			for b.Loop() {
+				stall(b, n)
+			}
+		})
+	}
+}
+
+func stall(b *testing.B, n int) {
+	t := NewTable(tokenNumbers(b, 1, time.Second, 1), 1e9, NewBudget(1<<40))
+	var stop atomic.Bool
+	var over int
+	var done sync.WaitGroup
+	begin := time.Now()
+	done.Go(func() {
+		var l Limiter
+		claims := make([]Claim, 1)
+		for i := 0; !stop.Load(); i++ {
+			k := key(-1 - i%100_000) // all over the Table
+			at := time.Now()
+			claims[0] = Claim{Table: t, Key: k}
+			l.Acquire(context.Background(), start, claims)
+			if time.Since(at) > time.Millisecond {
+				over++
+			}
+		}
+	})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var l Limiter
+	claims := make([]Claim, 1)
+	var insert, sweep time.Duration
+	for i := range n {
+		at := cpu()
+		claims[0] = Claim{Table: t, Key: key(i), N: 1}
+		l.Acquire(context.Background(), start, claims)
+		insert = max(insert, cpu()-at)
+	}
+	if n == 0 {
+		time.Sleep(time.Second)
+	}
+	for over := false; !over && t.shards() > 0; {
+		at := cpu()
+		over = t.sweepNext(start.Add(time.Second))
+		sweep = max(sweep, cpu()-at)
+	}
+	stop.Store(true)
+	done.Wait()
+	b.ReportMetric(float64(insert.Microseconds()), "insert-hold-µs")
+	b.ReportMetric(float64(sweep.Microseconds()), "sweep-hold-µs")
+	b.ReportMetric(float64(over)/time.Since(begin).Seconds(), "stalls-over-1ms/s")
+}

@@ -1,0 +1,100 @@
+package rules
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected messages in testdata/bad")
+
+// A bad file begins with the message it is refused with, each line after "# ".
+func TestBadFilesAreRefusedWithTheirMessages(t *testing.T) {
+	paths, _ := filepath.Glob("testdata/bad/*.yaml")
+	if len(paths) < 60 {
+		t.Fatalf("%d files in testdata/bad; something is missing", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				data = withMessage(t, filepath.Base(path), data)
+				if err := os.WriteFile(path, data, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, _ := cutMessage(data)
+			if diff := cmp.Diff(want, message(t, filepath.Base(path), data)); diff != "" {
+				t.Errorf("message of %s (-want +got):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+// message parses data, which must be refused, and returns the error's text.
+func message(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	f, err := Parse(name, data)
+	if f != nil || err == nil {
+		t.Fatalf("%s is accepted", name)
+	}
+	if _, ok := err.(ErrorList); !ok {
+		t.Fatalf("the error is a %T, not an ErrorList", err)
+	}
+	return err.Error() + "\n"
+}
+
+// withMessage puts the message of data at its beginning. The message moves the
+// lines it speaks of, so it takes more than one turn.
+func withMessage(t *testing.T, name string, data []byte) []byte {
+	t.Helper()
+	_, body := cutMessage(data)
+	for range 4 {
+		var b bytes.Buffer
+		for line := range strings.Lines(message(t, name, data)) {
+			b.WriteString("# " + line)
+		}
+		b.Write(body)
+		data = b.Bytes()
+	}
+	return data
+}
+
+// cutMessage splits data after its leading comment.
+func cutMessage(data []byte) (msg string, body []byte) {
+	for bytes.HasPrefix(data, []byte("# ")) {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		msg += string(line[2:]) + "\n"
+		data = rest
+	}
+	return msg, data
+}
+
+func TestGoodFilesAreAcceptedAndCompile(t *testing.T) {
+	paths, _ := filepath.Glob("testdata/good/*.yaml")
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse(filepath.Base(path), data)
+		if err != nil {
+			t.Errorf("%s is refused:\n%v", path, err)
+			continue
+		}
+		if _, err := f.Compile(nil); err != nil {
+			t.Errorf("%s does not compile:\n%v", path, err)
+		}
+	}
+	if len(paths) < 8 {
+		t.Errorf("%d files in testdata/good; something is missing", len(paths))
+	}
+}

@@ -1,0 +1,384 @@
+package rules
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheFiveLineFileHasTheDefaults(t *testing.T) {
+	f := parse(t, "upstream: http://localhost:3000\nrules:\n  - name: per-ip\n    key: ip\n    limit: 100/m\n")
+	if len(f.Warnings) > 0 {
+		t.Errorf("warnings:\n%v", f.Warnings)
+	}
+	want := Defaults()
+	if len(f.Listen) != 1 || f.Listen[0].Addr != ":8080" || f.Admin.Addr != "127.0.0.1:9900" || f.Admin.Off {
+		t.Errorf("listen %v, admin %v", f.Listen, f.Admin)
+	}
+	if f.Timeouts != want.Timeouts || f.Limits != want.Limits || f.Log != want.Log || f.MaxKeys != want.MaxKeys || f.MaxMemory != 1<<30 {
+		t.Errorf("settings are not the defaults: %+v", f)
+	}
+	u := f.Upstreams[0]
+	if u.Name != "default" || u.Servers[0].URL.String() != "http://localhost:3000" || u.Timeout != time.Minute ||
+		u.ConnectTimeout != 2*time.Second || u.IdleTimeout != 4*time.Second || u.Host != "preserve" {
+		t.Errorf("upstream %+v", u)
+	}
+	if len(f.Routes) != 1 || f.Routes[0].Upstream != "default" || f.Routes[0].Name != "/**" || f.Routes[0].Match != nil {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	r := f.Rules[0]
+	if r.Name != "per-ip" || r.Rate != (Rate{100, time.Minute}) || r.Burst != 100 || r.BurstGiven || r.Algorithm != "token_bucket" ||
+		r.MaxKeys != 1_000_000 || r.Reject.Status != 429 || r.MatchText != "/**" || r.LimitPos.String() != "gateway.yaml:5:12" {
+		t.Errorf("rule %+v", r)
+	}
+	if len(f.Hash) != 64 {
+		t.Errorf("hash %q", f.Hash)
+	}
+}
+
+func TestEverySettingIsRead(t *testing.T) {
+	data, err := os.ReadFile("testdata/good/everything.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part, n := range settings {
+		for _, name := range n.known {
+			if name != "listen" && name != "upstream" && !strings.Contains(string(data), name) {
+				t.Errorf("everything.yaml does not have %s of %s", name, part)
+			}
+		}
+	}
+	f := parse(t, string(data))
+	if f.Reject.Jitter != 10 || f.Reject.ContentType != "text/html; charset=utf-8" || f.Reject.Body == "" {
+		t.Errorf("reject %+v", f.Reject)
+	}
+	login := f.Rules[1]
+	wantReject := Reject{Status: 403, Detail: "slow down: {retry_after} s", Headers: []Header{{"X-Why", "{rule}"}}, Jitter: 10}
+	if diff := cmp.Diff(wantReject, login.Reject); diff != "" {
+		t.Errorf("reject of login (-want +got):\n%s", diff)
+	}
+	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
+		t.Errorf("login %+v", login)
+	}
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
+		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
+		t.Errorf("settings %+v", f)
+	}
+	api := f.Upstreams[0]
+	if got := api.Servers[0].URL.String() + " " + api.Servers[1].URL.String(); got != "http://10.0.0.1:8080/base h2c://10.0.0.2:8080" {
+		t.Errorf("servers %s", got)
+	}
+	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[2].Upstream != "web" {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	if got := f.Listen[1].Addr + " " + f.Listen[2].Addr; got != "[::1]:8443 localhost:8081" {
+		t.Errorf("listen %s", got)
+	}
+}
+
+func TestARouteNeedsNoNameOfTheOnlyUpstream(t *testing.T) {
+	f := parse(t, "upstreams: {api: http://a}\nroutes: [{match: /a/**}, {}]\nrules: []\n")
+	if f.Routes[0].Upstream != "api" || f.Routes[1].Upstream != "api" {
+		t.Errorf("routes %+v", f.Routes)
+	}
+}
+
+// What cannot be in testdata, because it is no text or very large.
+func TestFilesThatAreNoTextAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ data, want string }{
+		"empty":         {"", "f.yaml:1: the file is empty; it needs an upstream and rules"},
+		"comments only": {"# nothing\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
+		"null":          {"null\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
+		"1 MiB + 1":     {strings.Repeat("#", maxFile+1), "f.yaml: the file has 1048577 bytes; the most is 1 MiB"},
+		"UTF-16":        {"\xff\xfeu\x00p\x00", "f.yaml:1: the file is UTF-16, not UTF-8"},
+		"UTF-16BE":      {"\xfe\xff\x00u\x00p", "f.yaml:1: the file is UTF-16, not UTF-8"},
+		"UTF-16 naked":  {"u\x00p\x00", "f.yaml:1:2: a NUL; this is no text file, or it is UTF-16"},
+		"latin 1":       {"a: b\nc: \xe4\n", "f.yaml:2:4: byte 0xe4 is not UTF-8"},
+		"escape":        {"a: \x1b[31m\n", "f.yaml:1:4: control character U+001B"},
+		"delete":        {"a: \x7f\n", "f.yaml:1:4: control character U+007F"},
+	} {
+		_, err := Parse("f.yaml", []byte(tt.data))
+		list, ok := err.(ErrorList)
+		if !ok || len(list) != 1 || list[0].Error() != tt.want {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
+// hostile are inputs made to take time or memory, none over 1 MiB.
+func hostile() map[string]string {
+	fill := func(begin, again, end string) string {
+		return begin + strings.Repeat(again, (maxFile-len(begin)-len(end))/len(again)) + end
+	}
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'z'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
+	}
+	const head = "upstream: http://a\nrules:\n"
+	return map[string]string{
+		"flow list":        fill("[", "a,", "]"),
+		"open brackets":    fill("", "[", ""),
+		"open maps":        fill("", "{a: ", ""),
+		"closed brackets":  strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000),
+		"dashes":           fill("", "- ", ""),
+		"dash lines":       fill("", "-\n", ""),
+		"null keys":        fill("", "a:\n", ""),
+		"flow keys":        fill("{", "a,", "}"),
+		"questions":        fill("", "? ", ""),
+		"comments":         fill("", "#\n", "a: 1\n"),
+		"line comments":    fill("", "a: #x\n", ""),
+		"item comments":    fill("", "- a #x\n#y\n", ""),
+		"deep comments":    fill("", "- #a\n", ""),
+		"flow comments":    fill("[", "a,#x\n", "]"),
+		"a long quote":     fill(`a: "`, "a ", `"`),
+		"an open quote":    fill(`a: "`, "a: b ", ""),
+		"long plain":       fill("a: ", "b ", ""),
+		"many lines":       fill("a: ", "b\n  ", ""),
+		"colons":           fill("", "a:", ""),
+		"anchors":          fill("", "- &a a\n", ""),
+		"aliases":          fill("- &a [b, c]\n", "- *a\n", ""),
+		"billion laughs":   bomb,
+		"laughs as rules":  bomb + head + "  - *z\n",
+		"self":             "a: &a [*a, *a]\nrules: *a\n",
+		"tags":             fill("", "- !a b\n", ""),
+		"percents":         fill("", "%", ""),
+		"directives":       fill("", "%TAG ! a\n", ""),
+		"documents":        fill("", "---\n", ""),
+		"empty rules":      fill(head, "- {}\n", ""),
+		"unknown settings": fill(head, "- {aaaaaaaaaaaaaaaaaaaaaaaaaaa: b}\n", ""),
+		"good rules":       manyRules(fill, head),
+		"bad rates":        fill(head, "- {limit: 100/fortnigh}\n", ""),
+		"long addresses":   fill("upstream: http://a\nrules: []\ntrusted_proxies:\n", "- 203.0.113.111\n", ""),
+		"bad addresses":    fill("upstream: http://a\nrules: []\ntrusted_proxies:\n", "- 203.0.113.1111\n", ""),
+		"routes":           fill("upstreams: {a: http://a}\nrules: []\nroutes:\n", "- {match: /a/**}\n", ""),
+		"long number":      fill(head+"- {name: a, limit: ", "9", "/m}\n"),
+		"long fraction":    fill(head+"- {name: a, limit: 0.", "9", "/m}\n"),
+		"long pattern":     fill(head+"- {name: a, limit: 1/m, match: ", "/a", "}\n"),
+		"stars":            fill(head+"- {name: a, limit: 1/m, match: {host: \"", "*a", "\"}}\n"),
+		"one long line":    fill("{a: {", "ä: b, ", "}}"),
+		"many keys":        manyKeys(),
+		"servers":          numbered("upstream:\n", "- http://a:80/%d\n", "rules: []\n"),
+		"upstreams":        numbered("rules: []\nupstreams:\n", "  a%d: http://a\n", "routes:\n"+strings.Repeat("- {upstream: b}\n", 10_000)),
+		"headers":          numbered("upstream: http://a\nrules: []\nreject:\n  headers:\n", "    X-%d: a\n", ""),
+		"key parts":        numbered(head+"- name: a\n  limit: 1/m\n  key:\n", "  - header.X-%d\n", ""),
+		"two large matches": numbered(head+"- {name: b, limit: 2/m, key: host, match: ["+strings.Repeat("/b, ", 20_000)+"]}\n"+
+			"- name: a\n  key: header.X\n  limit: 1/m\n  match:\n", "  - /a/%d/*\n", ""),
+		"bad items in a line": fill("upstream: http://a\nrules: []\nexempt: [", "ä, ", "]\n"),
+		"spaces":              fill("", " ", "a"),
+		"tabs":                fill("a:\n", "\t", "b: c\n"),
+		"indented":            indented(),
+	}
+}
+
+// numbered repeats a line with a number in it until the file is nearly full.
+func numbered(begin, line, end string) string {
+	var b strings.Builder
+	b.WriteString(begin)
+	for i := 0; b.Len() < maxFile-len(end)-60; i++ {
+		fmt.Fprintf(&b, line, i)
+	}
+	return b.String() + end
+}
+
+func manyKeys() string {
+	var b strings.Builder
+	b.WriteString("{")
+	for i := 0; b.Len() < maxFile-60; i++ {
+		fmt.Fprintf(&b, "ä%d: {a: b}, ", i)
+	}
+	return b.String() + "}"
+}
+
+func manyRules(fill func(string, string, string) string, head string) string {
+	var b strings.Builder
+	b.WriteString(head)
+	for i := 0; b.Len() < maxFile-60; i++ {
+		fmt.Fprintf(&b, "- {name: r%d, key: header.X, limit: 5/h}\n", i)
+	}
+	return b.String()
+}
+
+func indented() string {
+	var b strings.Builder
+	for i := 0; b.Len()+i+4 < maxFile; i++ {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
+}
+
+func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
+	for name, data := range hostile() {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			peak := make(chan uint64)
+			stop := make(chan struct{})
+			runtime.GC()
+			go func() { peak <- watchHeap(stop) }()
+			start := time.Now()
+			f, err := Parse("f.yaml", []byte(data))
+			took := time.Since(start)
+			close(stop)
+			if heap := <-peak; testing.Verbose() {
+				t.Logf("heap %d MiB, %v", heap>>20, took)
+			} else if heap > 64<<20 {
+				t.Errorf("the heap grew to %d MiB", heap>>20)
+			}
+			if took > 10*time.Second { // 1 s is the aim; the race detector takes its share
+				t.Errorf("took %v", took)
+			}
+			if err == nil && f == nil {
+				t.Error("neither a file nor an error")
+			}
+			if list, _ := err.(ErrorList); len(list) > maxErrors+1 || len(list.Error()) > 1<<20 {
+				t.Errorf("%d errors in %d bytes", len(list), len(list.Error()))
+			}
+		})
+	}
+}
+
+// watchHeap returns how much more than at its start the heap held at most.
+func watchHeap(stop <-chan struct{}) uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	start, peak := m.HeapAlloc, uint64(0)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return peak
+		case <-tick.C:
+			runtime.ReadMemStats(&m)
+			if m.HeapAlloc > start {
+				peak = max(peak, m.HeapAlloc-start)
+			}
+		}
+	}
+}
+
+func FuzzParseGivesAFileThatCompilesOrErrors(f *testing.F) {
+	for _, dir := range []string{"testdata/good/", "testdata/bad/"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, e := range entries {
+			data, err := os.ReadFile(dir + e.Name())
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		start := time.Now()
+		file, err := Parse("f.yaml", data)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if err != nil {
+			list, ok := err.(ErrorList)
+			if !ok || len(list) == 0 || file != nil {
+				t.Fatalf("%T of %d, file %v", err, len(list), file)
+			}
+			checkErrors(t, list)
+			return
+		}
+		checkErrors(t, file.Warnings)
+		set, err := file.Compile(nil)
+		if err != nil {
+			t.Fatalf("accepted, but: %v", err)
+		}
+		again, err := file.Compile(set)
+		if err != nil || !again.Change(set).Empty() {
+			t.Fatalf("the same file changes %v, %v", again.Change(set), err)
+		}
+		facts := request("192.0.2.1")
+		set.Match(facts, nil)
+		set.Route(facts)
+		for _, r := range set.Rules {
+			r.Describe()
+		}
+	})
+}
+
+// checkErrors checks that errors are sorted, in the file and one line each.
+func checkErrors(t *testing.T, list ErrorList) {
+	t.Helper()
+	for i, e := range list {
+		if i > 0 && i < maxErrors && list[i-1].Pos.compare(e.Pos) > 0 {
+			t.Errorf("%v comes before %v", list[i-1], e)
+		}
+		if strings.ContainsAny(e.Error(), "\n\r\x00\x1b") || strings.Count(e.Text(), "\n") > 2 || e.Msg == "" || e.Len < 1 {
+			t.Errorf("error %q, length %d", e.Text(), e.Len)
+		}
+	}
+}
+
+func TestNothingOfAFileIsAlive(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type, string)
+	visit = func(typ reflect.Type, path string) {
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		switch typ.Kind() {
+		case reflect.Chan, reflect.Func, reflect.Interface, reflect.UnsafePointer:
+			t.Errorf("%s is a %v", path, typ)
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			visit(typ.Elem(), path)
+		case reflect.Map:
+			visit(typ.Key(), path)
+			visit(typ.Elem(), path)
+		case reflect.Struct:
+			if pkg := typ.PkgPath(); pkg == "sync" || pkg == "sync/atomic" || pkg == "net/http" || pkg == "gateway/limit" {
+				t.Errorf("%s is a %v", path, typ)
+				return
+			}
+			if typ.PkgPath() == "net/netip" { // plain data, with an interned zone
+				return
+			}
+			for i := range typ.NumField() {
+				visit(typ.Field(i).Type, path+"."+typ.Field(i).Name)
+			}
+		}
+	}
+	visit(reflect.TypeFor[File](), "File")
+	if !seen[reflect.TypeFor[Pattern]()] || !seen[reflect.TypeFor[Upstream]()] {
+		t.Error("the types of matches and upstreams were not looked at")
+	}
+}
+
+func TestErrorsNameTheRuleTheyAreIn(t *testing.T) {
+	_, err := Parse("gateway.yaml", []byte("upstream: http://a\nrules:\n- {name: a, limit: 1}\n- {name: b, limit: 1/m, burst: 0}\nlog: {level: x}\n"))
+	var got []string
+	for _, e := range err.(ErrorList) {
+		got = append(got, e.Rule)
+	}
+	if want := []string{"a", "b", ""}; !slices.Equal(got, want) {
+		t.Errorf("rules %q, want %q", got, want)
+	}
+}
+
+func TestManyErrorsAreCutOff(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules: []\nexempt:\n"+strings.Repeat("- x\n", maxErrors+5)))
+	list := err.(ErrorList)
+	if len(list) != maxErrors+1 || list[maxErrors].Msg != "more than 1000 errors; the rest are not shown" {
+		t.Errorf("%d errors; the last is %v", len(list), list[len(list)-1])
+	}
+}
+
+func TestAFaultThatAliasesRepeatIsReportedOnce(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules:\n- {name: a, limit: &l 100}\n- {name: b, limit: *l}\n"))
+	if list, _ := err.(ErrorList); len(list) != 1 || list[0].Error() != `f.yaml:3:23: limit "100": 100 in how long?` {
+		t.Errorf("got:\n%v", err)
+	}
+}

@@ -1,0 +1,90 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
+	const (
+		ip     = "- {name: ip, limit: 100/m}\n"
+		key    = "- {name: key, key: header.X-Key, limit: 10/s}\n"
+		public = "upstream: http://a\nrules:\n"
+	)
+	for name, tt := range map[string]struct {
+		text string
+		want []string // position and message up to the first ":" or ","
+	}{
+		"nothing":                {public + ip, nil},
+		"trusting everybody":     {"trusted_proxies: [0.0.0.0/0]\n" + public + ip, []string{"1:18 trusted_proxies takes in every address"}},
+		"trusting IPv6":          {"trusted_proxies: [\"::/0\"]\n" + public + ip, []string{"1:18 trusted_proxies takes in every address"}},
+		"no rules":               {"upstream: http://a\nrules: []\n", []string{"2:8 no rules"}},
+		"exempt everything":      {"exempt: /**\n" + public + ip, []string{"1:9 exempt matches every request"}},
+		"slow heads":             {"timeouts: {read_header: 0}\n" + public + ip, []string{"1:25 read_header 0"}},
+		"slow heads, absent":     {"timeouts: {read: 0}\n" + public + ip, nil},
+		"route never reached":    {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /a/b}\n- {}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
+		"route after a catchall": {"upstreams: {a: http://a}\nroutes:\n- {}\n- {match: GET /a}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
+		"no catch-all":           {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\nrules:\n" + ip, []string{"2:1 no route takes everything"}},
+		"unused upstream":        {"upstreams: {a: http://a, b: http://b}\nroutes: [{upstream: a}]\nrules:\n" + ip, []string{"1:26 no route leads to upstream \"b\""}},
+		"long period":            {public + "- {name: a, limit: 1000/h}\n", []string{"3:20 all 1000 of 1000/h may come in one second"}},
+		"long period, burst":     {public + "- {name: a, limit: 1000/h, burst: 10}\n", nil},
+		"long period, shorter":   {public + ip + "- {name: a, key: host, limit: 1000/h}\n", nil},
+		"long period, elsewhere": {public + "- {name: b, match: /b, limit: 9/m}\n- {name: a, match: /a, limit: 1000/h}\n", []string{"4:31 all 1000 of 1000/h may come in one second"}},
+		"long window":            {public + "- {name: a, algorithm: fixed_window, limit: 5/d}\n", []string{"3:45 all 5 of 5/d may come in one second"}},
+		"one a day":              {public + "- {name: a, limit: 1/d}\n", nil},
+		"client-chosen key":      {public + key, []string{"3:20 the client chooses header.X-Key"}},
+		"client-chosen, ip":      {public + key + ip, nil},
+		"client-chosen, global":  {public + key + "- {name: all, key: global, limit: 9/s}\n", nil},
+		"client-chosen, dry run": {public + key + "- {name: ip, limit: 9/s, dry_run: true}\n", []string{"3:20 the client chooses header.X-Key"}},
+		"client-chosen, other":   {public + key + "- {name: ip, match: /a, limit: 9/s}\n", []string{"3:20 the client chooses header.X-Key"}},
+		"skip uncovered": {public + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n",
+			[]string{"3:20 the client chooses query.k", "3:20 missing"}},
+		"skip covered":        {public + ip + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n", nil},
+		"global alone":        {public + "- {name: all, key: global, limit: 9/s}\n", []string{"3:20 one counter for all clients"}},
+		"global, per client":  {public + ip + "- {name: all, key: global, limit: 9/s}\n", nil},
+		"private listeners":   {"listen: [127.0.0.1:8080, localhost:81, 10.0.0.1:80]\n" + public + ip, []string{"4:3 key ip"}},
+		"one public listener": {"listen: [127.0.0.1:8080, \":80\"]\n" + public + ip, nil},
+		"private, trusting":   {"listen: 127.0.0.1:8080\ntrusted_proxies: [private]\n" + public + ip, nil},
+		"private, other key":  {"listen: 127.0.0.1:8080\n" + public + "- {name: a, key: host, limit: 9/s}\n", nil},
+	} {
+		var got []string
+		for _, w := range parse(t, tt.text).Warnings {
+			if !w.Warning || !strings.HasPrefix(w.Error(), w.Pos.String()+": warning: ") {
+				t.Errorf("%s: %v is not marked as a warning", name, w)
+			}
+			msg, _, _ := strings.Cut(w.Msg, ":")
+			msg, _, _ = strings.Cut(msg, ",")
+			got = append(got, strings.TrimPrefix(w.Pos.String(), "gateway.yaml:")+" "+msg)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheExampleOfTheContractPrintsAsItSays(t *testing.T) {
+	_, err := Parse("gateway.yaml", []byte(`upstream: http://localhost:3000
+rules:
+  - name: per-ip
+    key: ip
+    limt: 100/m
+  - name: slow
+    limit: 100/fortnight
+`))
+	list, _ := err.(ErrorList)
+	const want = `gateway.yaml:5:5: unknown setting "limt" in rule "per-ip"
+   5 |     limt: 100/m
+     |     ^^^^  did you mean "limit"?
+gateway.yaml:7:12: limit "100/fortnight": unknown unit "fortnight"; use s, m, h or d
+   7 |     limit: 100/fortnight
+     |            ^^^^^^^^^^^^^
+2 errors`
+	if got := list.Error() + "\n" + list.Count(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if got := list.Lines()[0]; got != `gateway.yaml:5:5: unknown setting "limt" in rule "per-ip"` {
+		t.Errorf("one line: %s", got)
+	}
+}
