@@ -86,6 +86,27 @@ func floor(readClock bool) limiter {
 	})
 }
 
+// lockFloor is what no limiter with a lock can be below when new keys come: each
+// check holds one of a few mutexes for about as long as an insert takes, and none
+// for longer. How long its checks stall is the machine's doing.
+func lockFloor() limiter {
+	seed := maphash.MakeSeed()
+	var parts [16]struct {
+		sync.Mutex
+		n uint64
+		_ [64]byte
+	}
+	return sameForAll(func(key string) bool {
+		p := &parts[maphash.String(seed, key)%16]
+		p.Lock()
+		for range 16 {
+			p.n += maphash.String(seed, key)
+		}
+		p.Unlock()
+		return true
+	})
+}
+
 // limiterMap is x/time/rate per key, as most users write it.
 type limiterMap struct {
 	m sync.Map

@@ -33,6 +33,15 @@ func (r results) median(lib, name string) (float64, bool) {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2, true
 }
 
+// least returns the least of the figures: right for stalls, to which what else
+// the machine does can only add.
+func (r results) least(lib, name string) (float64, bool) {
+	if len(r[lib][name]) == 0 {
+		return 0, false
+	}
+	return slices.Min(r[lib][name]), true
+}
+
 // row is one line of the table.
 type row struct {
 	title  string
@@ -95,10 +104,10 @@ func rows() []row {
 		figure("bytes a key at 1M", "perkey", "%.0f", true),
 		figure("GC CPU a cycle, 1M keys, ms", "gc", "%.1f", false),
 		fullOnly(figure("GC CPU a cycle, 5M keys, ms", "gc5", "%.1f", false)),
-		figure("longest stall while 1M keys come, ms", "grow", "%.1f", false),
-		fullOnly(figure("longest stall while 5M keys come, ms", "grow5", "%.1f", false)),
-		sweepRow("longest stall while 1M keys are forgotten, ms", "sweep"),
-		fullOnly(sweepRow("longest stall while 5M keys are forgotten, ms", "sweep5")),
+		stall("longest stall while 1M keys come, ms", "grow"),
+		fullOnly(stall("longest stall while 5M keys come, ms", "grow5")),
+		stall("longest stall while 1M keys are forgotten, ms", "sweep"),
+		fullOnly(stall("longest stall while 5M keys are forgotten, ms", "sweep5")),
 	}
 	for _, a := range algorithms {
 		all = append(all, row{title: a.name + ": hot key 1 / 2 threads / clock passed in, ns", cell: func(r results, l library) string {
@@ -114,16 +123,17 @@ func rows() []row {
 	return all
 }
 
-func sweepRow(title, name string) row {
-	r := figure(title, name, "%.1f", false)
-	number := r.cell
-	r.cell = func(r results, l library) string {
-		if l.sweeps == never && !l.bare {
+func stall(title, name string) row {
+	return row{title: title, cell: func(r results, l library) string {
+		v, ok := r.least(l.name, name)
+		switch {
+		case ok:
+			return fmt.Sprintf("%.1f", v)
+		case l.sweeps == never && !l.bare:
 			return "never forgets"
 		}
-		return number(r, l)
-	}
-	return r
+		return "–"
+	}}
 }
 
 func write(w io.Writer, columns []library, r results, machine string, full bool) error {

@@ -237,6 +237,9 @@ func stalls(lib library, s scale) figures {
 	// More threads than cores, so that it is the kernel and not the Go scheduler
 	// that shares them out: the kernel says how long a thread had to queue.
 	runtime.GOMAXPROCS(4)
+	if lib.bare {
+		lib.make = func(numbers, time.Duration) limiter { return lockFloor() }
+	}
 	expiry := fillTime(lib, s.keys)
 	for {
 		f, ok := stallsIn(lib, s, expiry)
