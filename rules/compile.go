@@ -42,6 +42,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		r := &f.Routes[i]
 		s.Routes = append(s.Routes, &Route{
 			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
+			hash: f.affinity(r.Upstream),
 		})
 	}
 	if len(errs) > 0 {

@@ -80,6 +80,7 @@ type Route struct {
 	Pos Pos
 
 	match *Match
+	hash  *Recipe // what the balance of its upstream hashes, or nil
 }
 
 // Hit is a rule that applies to a request, with the key the request has there.
