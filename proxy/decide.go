@@ -33,6 +33,7 @@ func (x *exchange) match(snap *Snapshot) bool {
 		}
 	}
 	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
+	x.forward.Key = route.Affinity(&x.facts)
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
@@ -147,7 +148,7 @@ func sortByFile(list []*rules.Rule) {
 // pick chooses the server (step 7).
 func (x *exchange) pick(snap *Snapshot) (*upstream.Pool, bool) {
 	pool := snap.pools[x.pool]
-	server, ok := pool.Pick()
+	server, ok := pool.Pick(x.forward.Key)
 	if !ok {
 		x.fail(problem{status: http.StatusServiceUnavailable, detail: "No server can take this request now.", wait: 1e9})
 		return nil, false

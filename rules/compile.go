@@ -42,9 +42,9 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		r := &f.Routes[i]
 		s.Routes = append(s.Routes, &Route{
 			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
+			hash: f.affinity(r.Upstream),
 		})
 	}
-	s.readsQuery = f.readsQuery(s.Rules)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -100,18 +100,6 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 		text += " " + r.Rate.Period.String()
 	}
 	return text
-}
-
-// readsQuery reports whether some match or key looks at the query.
-func (f *File) readsQuery(rules []*Rule) bool {
-	reads := f.Exempt.ReadsQuery() || f.Block.ReadsQuery()
-	for i := range f.Routes {
-		reads = reads || f.Routes[i].Match.ReadsQuery()
-	}
-	for _, r := range rules {
-		reads = reads || r.match.ReadsQuery() || r.recipe.ReadsQuery()
-	}
-	return reads
 }
 
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap

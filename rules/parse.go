@@ -13,6 +13,10 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
+	// hashes are the values of hash by upstream, insecure those of insecure that
+	// are true.
+	hashes   map[string]*node
+	insecure []*node
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -257,6 +261,7 @@ func (p *parser) where() {
 	if named != nil {
 		p.upstreams(named)
 	}
+	defer p.hashNames()
 	if v := p.top.get("routes"); v != nil {
 		p.routes(v)
 		return

@@ -20,10 +20,9 @@ type Set struct {
 	// Hash is the hash of the file's bytes, in hexadecimal.
 	Hash string
 
-	byName     map[string]*Rule
-	secret     *limit.Secret
-	budget     *limit.Budget
-	readsQuery bool
+	byName map[string]*Rule
+	secret *limit.Secret
+	budget *limit.Budget
 }
 
 // Rule is a compiled rule.
@@ -81,6 +80,7 @@ type Route struct {
 	Pos Pos
 
 	match *Match
+	hash  *Recipe // what the balance of its upstream hashes, or nil
 }
 
 // Hit is a rule that applies to a request, with the key the request has there.
@@ -143,10 +143,6 @@ func (s *Set) Rule(name string) *Rule {
 	}
 	return s.byName[name]
 }
-
-// ReadsQuery reports whether some rule or match looks at the query, so that a
-// broken one is an error.
-func (s *Set) ReadsQuery() bool { return s.readsQuery }
 
 // Secret returns the key of all digests of keys. It is the same over reloads.
 func (s *Set) Secret() *limit.Secret { return s.secret }

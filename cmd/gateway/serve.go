@@ -75,6 +75,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	public, private, err := s.bind(file)
 	if err != nil {
 		if first {
+			s.gateway.Close()
 			s.gateway = nil
 		}
 		return reload.Change{}, err
@@ -174,6 +175,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 
+	defer s.gateway.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -241,7 +243,7 @@ func (s *server) drain(stop <-chan os.Signal) error {
 	select {
 	case <-over:
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), file.ShutdownTimeout)
 	defer cancel()
@@ -253,14 +255,18 @@ func (s *server) drain(stop <-chan os.Signal) error {
 			s.log.Warn("requests were cut off at the end of shutdown_timeout", "timeout", file.ShutdownTimeout)
 		}
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	s.log.Info("stopped")
 	s.admin.Shutdown(ctx, nil)
 	return nil
 }
 
-var errCut = errors.New("stopped at once by a second signal")
+// cut ends a drain. Its word goes the way of the log, which never blocks.
+func (s *server) cut() error {
+	s.log.Warn("stopped at once by a second signal", "in_flight", s.gateway.InFlight())
+	return errSaid
+}
 
 func (s *server) tables() []*limit.Table {
 	list := s.gateway.Current().Rules().Rules
