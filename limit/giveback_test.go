@@ -196,7 +196,7 @@ func TestChargeAfterwardsInEveryAlgorithm(t *testing.T) {
 			g, _ := take(table, start, key(1), 1)
 			g.Done(start, giveBack(-charge))
 			if _, r := take(table, start, key(1), 1); r.OK || r.Wait != want[min(i, 1)] {
-				t.Errorf("%s: after 1 and a charge of %d: %+v, want a wait of %v", name, charge, r, want[i])
+				t.Errorf("%s: after 1 and a charge of %d: %+v, want a wait of %v", name, charge, r, want[min(i, 1)])
 			}
 			if _, r := take(table, start.Add(want[min(i, 1)]), key(1), 1); !r.OK {
 				t.Errorf("%s: %v after a charge of %d: %+v", name, want[min(i, 1)], charge, r)
