@@ -253,6 +253,24 @@ func TestOneServerDownByItsCheckGetsNothing(t *testing.T) {
 	}
 }
 
+func TestInAPanicOneServerThatIsUpSavesEveryRequest(t *testing.T) {
+	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	for _, balance := range []string{"least_conn", "round_robin", "random", "hash"} {
+		s := checked(t, up.URL, "http://"+refused(t), "http://"+refused(t), "http://"+refused(t))
+		s.Balance = balance
+		p := newPool(t, s)
+		for i := range 3 {
+			p.judge(p.servers[1+i], errors.New("bad"))
+		}
+		gw, c := gateway(t, p, &door{}), client(t)
+		for range 30 {
+			if res, _ := get(t, c, gw.URL); res.StatusCode != 200 {
+				t.Errorf("%s: got %d", balance, res.StatusCode)
+			}
+		}
+	}
+}
+
 func TestAllDownAnswersAllTheSameAndRefusingIs503(t *testing.T) {
 	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
 	for server, want := range map[string]int{up.URL: 200, "http://" + refused(t): 503} {

@@ -24,7 +24,11 @@ func (f *flight) another(err error, again int) *Server {
 		return nil
 	}
 	f.tried = append(f.tried, f.server)
-	w := wish{key: f.key, tried: f.tried}
+	w := wish{key: f.key, tried: f.tried, up: true} // when requests go to all, a second one that is down is no help
+	if s := f.pool.choose(&w); s != nil {
+		return s
+	}
+	w.up = false
 	if s := f.pool.choose(&w); s != nil || unsent {
 		return s
 	}
