@@ -173,7 +173,9 @@ func TestAServerThatChecksSayIsDownIsNotTheOtherThatIsIn(t *testing.T) {
 func TestNothingRunsForAPoolBeforeStartAndAfterClose(t *testing.T) {
 	up := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for i := range 200 {
-		p, err := New(checked(t, up.URL, "http://"+refused(t)), Options{})
+		s := checked(t, up.URL, "http://"+refused(t))
+		s.Health.Interval = 20 * time.Millisecond
+		p, err := New(s, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
