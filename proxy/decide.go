@@ -26,11 +26,11 @@ func (x *exchange) match(snap *Snapshot) bool {
 	x.facts.Route, x.routed, x.pool = route.Name, route.Name, route.Upstream
 	x.route = snap.routes[route.Name]
 	x.route.inFlight.Add(1)
-	path := x.path.Forward()
-	if route.StripPrefix != "" {
-		if rest, ok := x.path.Cut(route.StripPrefix); ok {
-			path = rest
-		}
+	x.plan = route
+	path, ok := route.Path(&x.facts, x.path)
+	if !ok {
+		x.fail(problem{status: http.StatusBadRequest, detail: "The path, as this route rewrites it, can be read in two ways."})
+		return false
 	}
 	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
@@ -144,8 +144,12 @@ func sortByFile(list []*rules.Rule) {
 	}
 }
 
-// pick chooses the server (step 7).
+// pick chooses the server (step 7). A route that leads to none is answered here.
 func (x *exchange) pick(snap *Snapshot) (*upstream.Pool, bool) {
+	if x.pool == "" {
+		x.answerItself()
+		return nil, false
+	}
 	pool := snap.pools[x.pool]
 	server, ok := pool.Pick()
 	if !ok {

@@ -51,7 +51,8 @@ type exchange struct {
 	upgrade  bool // a WebSocket handshake
 	body     *body
 	limits   rules.Timeouts
-	headers  bool // limit headers are wanted
+	headers  bool         // limit headers are wanted
+	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
 	pool     string // name of the upstream

@@ -39,10 +39,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		s.byName[r.Name] = r
 	}
 	for i := range f.Routes {
-		r := &f.Routes[i]
-		s.Routes = append(s.Routes, &Route{
-			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
-		})
+		s.Routes = append(s.Routes, &Route{f.Routes[i]})
 	}
 	if len(errs) > 0 {
 		return nil, errs

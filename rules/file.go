@@ -103,21 +103,6 @@ func (u *Upstream) Equal(v *Upstream) bool {
 		u.Timeout == v.Timeout && u.ConnectTimeout == v.ConnectTimeout && u.IdleTimeout == v.IdleTimeout && u.Host == v.Host
 }
 
-// RouteSpec is a route as the file says it.
-type RouteSpec struct {
-	// Name is the match as it is written, shortened; "/**" without one. It is the
-	// route's name in logs and metrics.
-	Name string
-	// Match are the requests it takes; nil is all of them.
-	Match *Match
-	// Upstream is the name of the pool.
-	Upstream string
-	// StripPrefix is a path in normal form that is cut from what the upstream
-	// gets; "" is nothing.
-	StripPrefix string
-	Pos         Pos
-}
-
 // RuleSpec is a rule as the file says it.
 type RuleSpec struct {
 	// Name is its identity over reloads and its name in headers, logs and metrics.

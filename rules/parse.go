@@ -13,6 +13,7 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
+	homeless bool // some route wants an upstream, and there is none
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -248,8 +249,6 @@ func (p *parser) where() {
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
 	case p.top.has("upstream") && p.top.has("routes"):
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
-	case p.top.lacks("upstream") && p.top.lacks("upstreams"):
-		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	}
 	if short != nil {
 		p.upstream(short)
@@ -259,9 +258,14 @@ func (p *parser) where() {
 	}
 	if v := p.top.get("routes"); v != nil {
 		p.routes(v)
+		if p.homeless && p.top.lacks("upstream") && p.top.lacks("upstreams") {
+			p.fail(1, 0, 1, "add upstreams: { api: http://localhost:3000 }", "no upstream")
+		}
 		return
 	}
 	switch {
+	case !p.top.has("routes") && p.top.lacks("upstream") && p.top.lacks("upstreams"):
+		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	case p.top.has("routes"), short != nil && named != nil:
 	case len(p.file.Upstreams) == 1:
 		only := p.file.Upstreams[0]

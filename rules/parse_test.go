@@ -76,7 +76,11 @@ func TestEverySettingIsRead(t *testing.T) {
 	if got := api.Servers[0].URL.String() + " " + api.Servers[1].URL.String(); got != "http://10.0.0.1:8080/base h2c://10.0.0.2:8080" {
 		t.Errorf("servers %s", got)
 	}
-	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[2].Upstream != "web" {
+	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[6].Upstream != "web" {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	if f.Routes[2].Rewrite.String() != "/new/{path.id}-x/{path.rest}" || *f.Routes[3].Respond != (Respond{410, "<p>gone</p>", "text/html"}) ||
+		f.Routes[4].Redirect.Status != 307 || f.Routes[5].Redirect.Status != 308 {
 		t.Errorf("routes %+v", f.Routes)
 	}
 	if got := f.Listen[1].Addr + " " + f.Listen[2].Addr; got != "[::1]:8443 localhost:8081" {

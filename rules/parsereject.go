@@ -41,7 +41,7 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 	}
 	if v := c.get("content_type"); v != nil {
 		if text, ok := p.text(v, "content_type"); ok {
-			p.contentType(v, text, &r)
+			p.contentType(v, text, r.Body != "", "the generated one is application/problem+json", &r.ContentType)
 		}
 	}
 	if v := c.get("headers"); v != nil {
@@ -53,15 +53,16 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 	return r
 }
 
-func (p *parser) contentType(v *node, text string, r *Reject) {
+// contentType reads the type of a body, if there is one; else says what then.
+func (p *parser) contentType(v *node, text string, body bool, without string, to *string) {
 	kind, _, err := mime.ParseMediaType(text)
 	switch {
 	case err != nil || !strings.Contains(kind, "/"):
 		p.failAt(v, "write it like text/html; charset=utf-8", "content_type %s: not a media type", quote(text))
-	case r.Body == "":
-		p.failAt(v, "add body:", "content_type without a body; the generated one is application/problem+json")
+	case !body:
+		p.failAt(v, "add body:", "content_type without a body; %s", without)
 	default:
-		r.ContentType = text
+		*to = text
 	}
 }
 

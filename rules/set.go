@@ -68,20 +68,6 @@ type Rule struct {
 	policy string
 }
 
-// Route is a compiled route.
-type Route struct {
-	// Name is its name in logs and metrics: the match as written.
-	Name string
-	// Upstream is the name of the pool that answers.
-	Upstream string
-	// StripPrefix is cut from the path the upstream gets; "" is nothing.
-	StripPrefix string
-	// Pos is where it is in the file.
-	Pos Pos
-
-	match *Match
-}
-
 // Hit is a rule that applies to a request, with the key the request has there.
 type Hit struct {
 	Rule *Rule
@@ -94,7 +80,7 @@ type Hit struct {
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
 	for _, r := range s.Routes {
-		if r.match.Matches(f) {
+		if r.Match.Matches(f) {
 			return r
 		}
 	}

@@ -13,6 +13,8 @@ const (
 	partUpstream part = "upstream"
 	partServer   part = "server"
 	partRoute    part = "route"
+	partRedirect part = "redirect"
+	partRespond  part = "respond"
 	partRule     part = "rule"
 	partMatch    part = "match"
 	partReject   part = "reject"
@@ -46,9 +48,11 @@ var settings = map[part]names{
 	},
 	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix"},
-		later: []string{"priority", "timeout", "max_body", "headers", "rewrite", "redirect", "respond"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond"},
+		later: []string{"priority", "timeout", "max_body", "headers"},
 	},
+	partRedirect: {known: []string{"to", "status"}},
+	partRespond:  {known: []string{"status", "body", "content_type"}},
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
@@ -117,7 +121,9 @@ var familiar = map[part]map[string]string{
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
 		"strip_path": "strip_prefix",
 	},
-	partReject: {"code": "status", "message": "detail"},
+	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
+	partRespond:  {"code": "status", "text": "body"},
+	partReject:   {"code": "status", "message": "detail"},
 }
 
 // names returns all settings of a part.
