@@ -77,6 +77,7 @@ type exchange struct {
 	result    result
 	answer    rules.Answer // what counts for the rules
 	settles   bool         // some rule looks at it
+	problem   bool         // the answer is a problem of the gateway's own
 	aborted   bool         // the answer broke off
 	granted   bool         // the limiter took all claims
 	settled   int64        // units kept in the end

@@ -53,6 +53,7 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 		h["Via"] = []string{"1.1 gateway"}
 	}
 	h["X-Request-Id"] = []string{x.id}
+	x.plan.Request.Apply(h, x.placeholder)
 }
 
 // forwardedHeaders sets who the client is. A trusted peer's word is kept and the

@@ -59,6 +59,7 @@ func sentence(err error) string {
 
 // send writes an answer of the gateway's own that nobody may keep.
 func (x *exchange) send(status int, contentType, body string) {
+	x.problem = true
 	x.w.Header().Set("Cache-Control", "no-store")
 	x.write(status, contentType, body)
 }
@@ -133,6 +134,7 @@ func statusText(status int) string {
 // failGRPC answers a gRPC call, whose clients look at the status in the
 // trailers: HTTP 200, trailers only (gRPC over HTTP/2, "Responses").
 func (x *exchange) failGRPC(p problem) {
+	x.problem = true
 	code, ok := grpcCodes[p.status]
 	if !ok {
 		code = 2 // UNKNOWN

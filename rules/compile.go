@@ -39,7 +39,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		s.byName[r.Name] = r
 	}
 	for i := range f.Routes {
-		s.Routes = append(s.Routes, &Route{f.Routes[i]})
+		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i]})
 	}
 	if len(errs) > 0 {
 		return nil, errs

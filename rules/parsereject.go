@@ -45,7 +45,7 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 		}
 	}
 	if v := c.get("headers"); v != nil {
-		r.Headers = p.headers(v)
+		r.Headers = p.headers(v, func(name string) bool { return slices.Contains(owned, name) })
 	}
 	if v := c.get("jitter"); v != nil {
 		p.jitter(v, &r)
@@ -66,8 +66,9 @@ func (p *parser) contentType(v *node, text string, body bool, without string, to
 	}
 }
 
-// headers reads header fields, sorted by name.
-func (p *parser) headers(n *node) []Header {
+// headers reads header fields, sorted by name. isOurs says which the gateway sets
+// itself.
+func (p *parser) headers(n *node, isOurs func(name string) bool) []Header {
 	if n.shape != mapping {
 		p.wrongShape(n, "headers", "a map of names and values")
 		return nil
@@ -80,7 +81,7 @@ func (p *parser) headers(n *node) []Header {
 		case !isToken(key.text):
 			p.failAt(key, "", "header %s: not a header's name", quote(key.text))
 			continue
-		case slices.Contains(owned, name):
+		case isOurs(name):
 			p.failAt(key, "", "header %s is set by the gateway", quote(key.text))
 			continue
 		case seen[name]:

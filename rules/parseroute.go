@@ -27,6 +27,9 @@ func (p *parser) routes(n *node) {
 				p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
 			}
 		}
+		if v := c.get("headers"); v != nil {
+			p.routeHeaders(v, &r, where)
+		}
 		p.ownAnswer(c, &r, where)
 		if p.answersItself(c, where) {
 			p.file.Routes = append(p.file.Routes, r)
@@ -60,6 +63,11 @@ func (p *parser) answersItself(c *section, where string) bool {
 	for _, name := range []string{"strip_prefix", "rewrite"} {
 		if c.has(name) {
 			p.failAt(c.keys[name], "remove it", "%s beside %s%s: nothing goes to an upstream", name, answer, where)
+		}
+	}
+	if v := c.get("headers"); v != nil {
+		if key := v.key("request"); key != nil {
+			p.failAt(key, "remove it", "headers of the request beside %s%s: nothing goes to an upstream", answer, where)
 		}
 	}
 	return true

@@ -18,6 +18,9 @@ type RouteSpec struct {
 	// Rewrite is the path the upstream gets instead of the client's; the zero
 	// Template is none.
 	Rewrite Template
+	// Request changes the headers of what the upstream gets, Response those of
+	// what the client gets.
+	Request, Response HeaderEdit
 	// Redirect sends the client elsewhere; nil is none.
 	Redirect *Redirect
 	// Respond is a fixed answer; nil is none.

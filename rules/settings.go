@@ -13,6 +13,8 @@ const (
 	partUpstream part = "upstream"
 	partServer   part = "server"
 	partRoute    part = "route"
+	partHeaders  part = "headers"
+	partEdit     part = "headers of a message"
 	partRedirect part = "redirect"
 	partRespond  part = "respond"
 	partRule     part = "rule"
@@ -48,9 +50,11 @@ var settings = map[part]names{
 	},
 	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond"},
-		later: []string{"priority", "timeout", "max_body", "headers"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers"},
+		later: []string{"priority", "timeout", "max_body"},
 	},
+	partHeaders:  {known: []string{"request", "response"}},
+	partEdit:     {known: []string{"set", "remove"}},
 	partRedirect: {known: []string{"to", "status"}},
 	partRespond:  {known: []string{"status", "body", "content_type"}},
 	partRule: {
@@ -122,6 +126,7 @@ var familiar = map[part]map[string]string{
 		"strip_path": "strip_prefix",
 	},
 	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
+	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
 	partRespond:  {"code": "status", "text": "body"},
 	partReject:   {"code": "status", "message": "detail"},
 }
