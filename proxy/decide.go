@@ -33,6 +33,9 @@ func (x *exchange) match(snap *Snapshot) bool {
 		return false
 	}
 	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
+	if !x.bodyFits() {
+		return false
+	}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})

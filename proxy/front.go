@@ -102,7 +102,7 @@ func (x *exchange) Answer(res *http.Response) error {
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
 	status := upstream.Status(err, x.r)
-	if status == upstream.StatusClientGone {
+	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
 		// Nobody is there to read an answer, and none was sent: the connection ends.
 		x.status = status
 		panic(http.ErrAbortHandler)
@@ -110,7 +110,11 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
 	}
-	x.fail(problem{status: status, detail: failureText(status, err)})
+	if errors.Is(err, errTooLarge) {
+		x.fail(bodyTooLarge)
+	} else {
+		x.fail(problem{status: status, detail: failureText(status, err)})
+	}
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}

@@ -157,7 +157,7 @@ func (x *exchange) failGRPC(p problem) {
 // grpcCodes are the status codes for the gateway's own answers, as gRPC's
 // HTTP-to-gRPC mapping has them, but for 429, which says what it is.
 var grpcCodes = map[int]int{
-	400: 13, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14,
+	400: 13, 401: 16, 403: 7, 404: 12, 413: 8, 429: 8, 502: 14, 503: 14, 504: 14,
 }
 
 // grpcMessage escapes text as the gRPC protocol wants: printable ASCII but "%".

@@ -18,6 +18,8 @@ type RouteSpec struct {
 	// Rewrite is the path the upstream gets instead of the client's; the zero
 	// Template is none.
 	Rewrite Template
+	// MaxBody is the most bytes of a request's body; 0 is no bound.
+	MaxBody int64
 	// Request changes the headers of what the upstream gets, Response those of
 	// what the client gets.
 	Request, Response HeaderEdit

@@ -50,8 +50,8 @@ var settings = map[part]names{
 	},
 	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers"},
-		later: []string{"priority", "timeout", "max_body"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body"},
+		later: []string{"priority", "timeout"},
 	},
 	partHeaders:  {known: []string{"request", "response"}},
 	partEdit:     {known: []string{"set", "remove"}},
@@ -123,7 +123,7 @@ var familiar = map[part]map[string]string{
 	partUpstream: {"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
-		"strip_path": "strip_prefix",
+		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",
 	},
 	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
