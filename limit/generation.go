@@ -71,12 +71,13 @@ func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool)
 
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
-// not refilled whole before the swap. Rounding up like carry is safe for any
+// not refilled whole before the swap. What does not refill is worth itself, in the
+// window or the entry it was taken in. Rounding up like carry is safe for any
 // number of Grants: with x(t) the whole units come back in time t, a State has
 // Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
 // the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
-	for g.num < to && !g.listed() {
+	for g.num < to && g.token != nil {
 		next := g.next.Load()
 		if next == nil {
 			break

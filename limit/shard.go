@@ -31,7 +31,7 @@ const (
 	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
 	maxShard  = 6144
 	slotBytes = 16 + 32
-	listBytes = 40
+	listBytes = 48
 	sideBytes = 40
 	shardSize = 144
 )

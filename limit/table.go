@@ -333,10 +333,10 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 // owe remembers a debt of a key that is not remembered, and returns its shard,
 // locked.
 func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
-	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, debt: n}
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now}
 	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
 	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
-	debtor.next.Gen = debtor.gen.num
+	debtor.next.Gen, debtor.debt = debtor.gen.num, debtor.next.Used
 	if debtor.findPlace() == placed {
 		debtor.store()
 	}

@@ -102,6 +102,7 @@ func TestEveryFormatBoundsAndEscapesItsLines(t *testing.T) {
 }
 
 func TestNoLineHoldsAKey(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, `
 upstream: UPSTREAM
 rules:
@@ -142,6 +143,7 @@ rules:
 }
 
 func TestRefusalsBeyondTenASecondAreSummedUp(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "upstream: UPSTREAM\nrules: [{ name: a, key: header.K, limit: 1/h }]\n", nil)
 	const n = 200
 	w := s.dial()
@@ -176,6 +178,7 @@ func TestRefusalsBeyondTenASecondAreSummedUp(t *testing.T) {
 }
 
 func TestASumIsOfOneRule(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "upstream: UPSTREAM\nrules: [{ name: a, match: /a, limit: 1/h }, { name: b, match: /b, limit: 1/h }]\n", nil)
 	const n = 30
 	w := s.dial() // one address: the same key under both rules

@@ -3,7 +3,9 @@ package proxy
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +18,17 @@ const minProgress = 1 << 10
 // left: a slow honest download of any length lives, a stalled one ends.
 type conn struct {
 	net.Conn
-	span time.Duration // 0 is no bound
+	span  time.Duration // 0 is no bound
+	peer  netip.AddrPort
+	doors *Doors
+	heard atomic.Bool // a request came, or never will
+}
+
+// hear notes that the connection is no newcomer any more.
+func (c *conn) hear() {
+	if !c.heard.Load() && c.heard.CompareAndSwap(false, true) {
+		c.doors.newcomers.Add(-1)
+	}
 }
 
 // Write implements net.Conn.

@@ -41,6 +41,8 @@ type Doors struct {
 	current atomic.Pointer[serving]
 	old     []*serving // replaced by other settings, with connections left
 	wg      sync.WaitGroup
+
+	newcomers atomic.Int64 // connections whose first request has not come yet
 }
 
 // door is one socket.
@@ -184,12 +186,15 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: s.Write, SendPingTimeout: time.Minute},
 		BaseContext:                  func(net.Listener) context.Context { return d.base },
 		ConnContext:                  connContext,
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				v.alive.Add(1)
 			case http.StateClosed, http.StateHijacked:
 				v.alive.Add(-1)
+				if c, ok := c.(*conn); ok {
+					c.hear()
+				}
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
@@ -244,13 +249,17 @@ func (d *Doors) takeRest(n *door) {
 
 // hand gives a connection to the server of the present settings.
 func (d *Doors) hand(c net.Conn) {
+	d.newcomers.Add(1)
+	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d}
 	for {
 		s := d.current.Load()
+		n.span = s.settings.Write
 		select {
-		case s.conns <- &conn{Conn: c, span: s.settings.Write}:
+		case s.conns <- n:
 			return
 		case <-s.closed:
 			if d.current.Load() == s { // shut down
+				n.hear()
 				c.Close()
 				return
 			}
@@ -308,10 +317,18 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 	if now := d.current.Load(); now != nil {
 		all = append(all, now)
 	}
-	var wg sync.WaitGroup
 	for _, s := range all {
 		s.Close()
-		<-s.served // Shutdown sees no connection that was accepted but a moment ago
+		<-s.served
+	}
+	if idle != nil {
+		// A server that shuts down drops a first request that is just being read.
+		soon, cancel := context.WithTimeout(ctx, firstRequest)
+		waitIdle(soon, func() bool { return d.newcomers.Load() == 0 })
+		cancel()
+	}
+	var wg sync.WaitGroup
+	for _, s := range all {
 		wg.Go(func() { s.server.Shutdown(ctx) })
 	}
 	wg.Wait()
@@ -323,6 +340,10 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 	d.wg.Wait()
 	return err
 }
+
+// firstRequest is how long a stop waits for the first request of connections
+// that were accepted just before it.
+const firstRequest = 500 * time.Millisecond
 
 func waitIdle(ctx context.Context, idle func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)

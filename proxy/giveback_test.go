@@ -214,4 +214,3 @@ func TestARuleThatAlwaysGivesBackIsWarnedOfOnce(t *testing.T) {
 		t.Errorf("%d warnings, want 1", n)
 	}
 }
-

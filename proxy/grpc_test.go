@@ -80,6 +80,7 @@ func TestGRPCCallsKeepTheirStatus(t *testing.T) {
 }
 
 func TestGRPCHearsOfADeadUpstreamAsUnavailable(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "upstream: h2c://127.0.0.1:1\nrules: []\n", nil)
 	res, _ := s.call(h2c(t), "/pkg.Service/Echo")
 	if res.StatusCode != 200 || res.Header.Get("Grpc-Status") != "14" {

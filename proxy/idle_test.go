@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnUpstreamThatClosesIdleConnectionsCosts502OnlyToPosts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var mu sync.Mutex
 	seen := map[string]int{}
 	up := listen4(t, func(c net.Conn, in *bufio.Reader) {

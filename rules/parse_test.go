@@ -105,7 +105,7 @@ func TestFilesThatAreNoTextAreRefused(t *testing.T) {
 		"empty":         {"", "f.yaml:1: the file is empty; it needs an upstream and rules"},
 		"comments only": {"# nothing\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
 		"null":          {"null\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
-		"1 MiB + 1":     {strings.Repeat("#", maxFile+1), "f.yaml: the file has 1048577 bytes; the most is 1 MiB"},
+		"1 MiB + 1":     {strings.Repeat("#", maxFile+1), "f.yaml: the file is larger than 1 MiB, which is the most"},
 		"UTF-16":        {"\xff\xfeu\x00p\x00", "f.yaml:1: the file is UTF-16, not UTF-8"},
 		"UTF-16BE":      {"\xfe\xff\x00u\x00p", "f.yaml:1: the file is UTF-16, not UTF-8"},
 		"UTF-16 naked":  {"u\x00p\x00", "f.yaml:1:2: a NUL; this is no text file, or it is UTF-16"},

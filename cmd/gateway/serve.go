@@ -241,7 +241,7 @@ func (s *server) drain(stop <-chan os.Signal) error {
 	select {
 	case <-over:
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), file.ShutdownTimeout)
 	defer cancel()
@@ -253,14 +253,18 @@ func (s *server) drain(stop <-chan os.Signal) error {
 			s.log.Warn("requests were cut off at the end of shutdown_timeout", "timeout", file.ShutdownTimeout)
 		}
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	s.log.Info("stopped")
 	s.admin.Shutdown(ctx, nil)
 	return nil
 }
 
-var errCut = errors.New("stopped at once by a second signal")
+// cut ends a drain. Its word goes the way of the log, which never blocks.
+func (s *server) cut() error {
+	s.log.Warn("stopped at once by a second signal", "in_flight", s.gateway.InFlight())
+	return errSaid
+}
 
 func (s *server) tables() []*limit.Table {
 	list := s.gateway.Current().Rules().Rules
