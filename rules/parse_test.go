@@ -83,6 +83,9 @@ func TestEverySettingIsRead(t *testing.T) {
 		f.Routes[4].Redirect.Status != 307 || f.Routes[5].Redirect.Status != 308 {
 		t.Errorf("routes %+v", f.Routes)
 	}
+	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
+		t.Errorf("route %+v", r)
+	}
 	if e := f.Routes[2].Request; len(e.Set) != 3 || e.Set[0].Name != "X-Client" || e.Set[2].Value.String() != `{"a": "b"}` || !slices.Equal(e.Remove, []string{"Cookie"}) ||
 		!slices.Equal(f.Routes[2].Response.Remove, []string{"Server", "X-Powered-By"}) {
 		t.Errorf("headers %+v, %+v", e, f.Routes[2].Response)

@@ -39,6 +39,11 @@ func (p *parser) routes(n *node) {
 			continue
 		}
 		p.routePath(c, &r, where)
+		if v := c.get("timeout"); v != nil {
+			if p.duration(v, "timeout", &r.Timeout); r.Timeout == 0 {
+				r.Timeout = -1 // none, where not to say it is the upstream's
+			}
+		}
 		p.routeUpstream(c, &r, where, names, known)
 		p.file.Routes = append(p.file.Routes, r)
 	}
@@ -63,7 +68,7 @@ func (p *parser) answersItself(c *section, where string) bool {
 	if c.has("upstream") {
 		p.failAt(c.keys["upstream"], "remove one", "upstream beside %s%s: a route has one answer", answer, where)
 	}
-	for _, name := range []string{"strip_prefix", "rewrite"} {
+	for _, name := range []string{"strip_prefix", "rewrite", "timeout"} {
 		if c.has(name) {
 			p.failAt(c.keys[name], "remove it", "%s beside %s%s: nothing goes to an upstream", name, answer, where)
 		}

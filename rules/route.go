@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // RouteSpec is a route as the file says it: which requests, and what becomes of
 // them. A route has an Upstream, a Redirect or a Respond.
@@ -18,6 +21,9 @@ type RouteSpec struct {
 	// Rewrite is the path the upstream gets instead of the client's; the zero
 	// Template is none.
 	Rewrite Template
+	// Timeout replaces the upstream's time to the first byte of an answer, unless
+	// it is 0; negative is none.
+	Timeout time.Duration
 	// MaxBody is the most bytes of a request's body; 0 is no bound.
 	MaxBody int64
 	// Request changes the headers of what the upstream gets, Response those of

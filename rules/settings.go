@@ -50,8 +50,8 @@ var settings = map[part]names{
 	},
 	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body"},
-		later: []string{"priority", "timeout"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout"},
+		later: []string{"priority"},
 	},
 	partHeaders:  {known: []string{"request", "response"}},
 	partEdit:     {known: []string{"set", "remove"}},

@@ -32,7 +32,6 @@ func newTransport(spec *rules.Upstream, h2c bool) *http.Transport {
 		Protocols:              &speaks,
 		DialContext:            dialFunc(spec.ConnectTimeout),
 		TLSHandshakeTimeout:    spec.ConnectTimeout,
-		ResponseHeaderTimeout:  spec.Timeout, // starts once the request is written
 		ExpectContinueTimeout:  expectFor,
 		IdleConnTimeout:        spec.IdleTimeout,
 		MaxIdleConnsPerHost:    maxIdle,
