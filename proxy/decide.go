@@ -54,8 +54,9 @@ func (x *exchange) match(snap *Snapshot) bool {
 }
 
 // acquire asks the limiter (step 5) and answers what it refuses (step 6).
-func (x *exchange) acquire() bool {
-	if len(x.hits) == 0 {
+func (x *exchange) acquire(snap *Snapshot) bool {
+	x.claimPlace(snap.rules.Overload)
+	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
 	for i := range x.hits {
@@ -79,8 +80,14 @@ func (x *exchange) acquire() bool {
 	}
 	switch {
 	case v.OK:
-		x.granted, x.result = true, resultAllowed
+		x.granted = true
+		if len(x.hits) > 0 {
+			x.result = resultAllowed
+		}
 		return true
+	case len(x.refusing) == 0:
+		x.shed()
+		return false
 	case v.Full:
 		x.full(x.refusing[0])
 	default:
@@ -94,6 +101,9 @@ func (x *exchange) acquire() bool {
 func (x *exchange) note(v limit.Verdict) {
 	for i := range x.claims {
 		c := &x.claims[i]
+		if c.Tag == overloadTag {
+			continue
+		}
 		rule := x.hits[c.Tag].Rule
 		live := rule.Live
 		switch {

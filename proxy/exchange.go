@@ -27,11 +27,12 @@ const (
 	resultAllowed               // every rule that applied had room
 	resultFailed                // answered by the gateway itself for another reason
 	resultBlocked
+	resultShed // refused for overload
 	resultRejected
 )
 
 func (r result) String() string {
-	return [...]string{"none", "allowed", "failed", "blocked", "rejected"}[r]
+	return [...]string{"none", "allowed", "failed", "blocked", "shed", "rejected"}[r]
 }
 
 // exchange is the scratch of one request. It is pooled: nothing that may live
@@ -64,8 +65,9 @@ type exchange struct {
 	refusing []*rules.Rule
 	buf      []byte
 	grant    limit.Grant
-	policy   string // RateLimit-Policy, or ""
-	rates    string // RateLimit
+	overload *rules.OverloadLive // where a place is claimed, or nil
+	policy   string              // RateLimit-Policy, or ""
+	rates    string              // RateLimit
 
 	keep      []string // headers that Connection must not take away
 	secrets   []string // query parameters that rules are keyed on

@@ -35,7 +35,7 @@ func appendField(h http.Header, name, canonical, value string) {
 func (x *exchange) describeLimits() {
 	order := x.order[:0]
 	for i := range x.claims {
-		if rule := x.hits[x.claims[i].Tag].Rule; !rule.DryRun {
+		if c := &x.claims[i]; c.Tag != overloadTag && !x.hits[c.Tag].Rule.DryRun {
 			order = append(order, i)
 		}
 	}

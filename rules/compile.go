@@ -38,6 +38,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		s.Rules = append(s.Rules, r)
 		s.byName[r.Name] = r
 	}
+	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
 		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i]})
 	}
@@ -103,6 +104,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 // call it again changes nothing.
 func (s *Set) Activate(now limit.Instant) {
 	s.budget.SetMax(s.File.MaxMemory)
+	s.Overload.activate(now)
 	for _, r := range s.Rules {
 		r.Live.Table.Renew(r.Gen, now, r.Numbers, r.MaxKeys)
 	}

@@ -48,6 +48,8 @@ type File struct {
 	Timeouts Timeouts
 	// Limits bound the head of a request.
 	Limits Limits
+	// Overload bounds the requests in progress in the whole gateway.
+	Overload OverloadSpec
 	// ShutdownTimeout is how long requests in progress may take after a stop; 0 is not at all.
 	ShutdownTimeout time.Duration
 	// ShutdownDelay is how long the gateway serves on, not ready, before it stops.

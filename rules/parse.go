@@ -180,6 +180,9 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	if v := p.top.get("overload"); v != nil {
+		p.overload(v)
+	}
 	if v := p.top.get("admin"); v != nil {
 		p.admin(v)
 	}

@@ -86,6 +86,9 @@ func TestEverySettingIsRead(t *testing.T) {
 	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
 		t.Errorf("route %+v", r)
 	}
+	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
+		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)
+	}
 	if e := f.Routes[2].Request; len(e.Set) != 3 || e.Set[0].Name != "X-Client" || e.Set[2].Value.String() != `{"a": "b"}` || !slices.Equal(e.Remove, []string{"Cookie"}) ||
 		!slices.Equal(f.Routes[2].Response.Remove, []string{"Server", "X-Powered-By"}) {
 		t.Errorf("headers %+v, %+v", e, f.Routes[2].Response)

@@ -27,6 +27,9 @@ func (p *parser) routes(n *node) {
 				p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
 			}
 		}
+		if v := c.get("priority"); v != nil {
+			p.priority(v, &r.Priority)
+		}
 		if v := c.get("max_body"); v != nil {
 			p.size(v, "max_body", &r.MaxBody, 1, 1<<50)
 		}

@@ -24,6 +24,8 @@ type RouteSpec struct {
 	// Timeout replaces the upstream's time to the first byte of an answer, unless
 	// it is 0; negative is none.
 	Timeout time.Duration
+	// Priority says when it is refused for overload.
+	Priority Priority
 	// MaxBody is the most bytes of a request's body; 0 is no bound.
 	MaxBody int64
 	// Request changes the headers of what the upstream gets, Response those of

@@ -126,3 +126,17 @@ func FuzzLocationStaysOnThisHost(f *testing.F) {
 		}
 	})
 }
+
+func TestSpareIsRoundedInFavourOfTheRequest(t *testing.T) {
+	for _, row := range []struct {
+		max, reserve, normal, sheddable int64
+	}{
+		{10, 20, 2, 4}, {1, 20, 0, 0}, {4, 20, 0, 1}, {100, 0, 0, 0}, {3, 49, 1, 2}, {1, 49, 0, 0}, {7, 33, 2, 4},
+		{1_000_000_000_000_000, 49, 490_000_000_000_000, 980_000_000_000_000},
+	} {
+		o := OverloadSpec{row.max, row.reserve}
+		if n, s, c := o.spare(Normal), o.spare(Sheddable), o.spare(Critical); n != row.normal || s != row.sheddable || c != 0 {
+			t.Errorf("%+v: %d, %d, %d", row, n, s, c)
+		}
+	}
+}

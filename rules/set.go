@@ -15,6 +15,8 @@ type Set struct {
 	// Rules and Routes are in the order of the file.
 	Rules  []*Rule
 	Routes []*Route
+	// Overload bounds the requests in progress; nil does not.
+	Overload *Overload
 	// TrustedProxies are the peers whose forwarding headers are believed.
 	TrustedProxies Prefixes
 	// Hash is the hash of the file's bytes, in hexadecimal.
@@ -127,6 +129,18 @@ func (s *Set) Rule(name string) *Rule {
 		return nil
 	}
 	return s.byName[name]
+}
+
+// Tables returns all that counts something, to be swept.
+func (s *Set) Tables() []*limit.Table {
+	tables := make([]*limit.Table, len(s.Rules), len(s.Rules)+1)
+	for i, r := range s.Rules {
+		tables[i] = r.Live.Table
+	}
+	if s.Overload != nil {
+		tables = append(tables, s.Overload.Live.Table)
+	}
+	return tables
 }
 
 // Secret returns the key of all digests of keys. It is the same over reloads.

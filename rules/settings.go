@@ -22,6 +22,7 @@ const (
 	partReject   part = "reject"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
+	partOverload part = "overload"
 	partAdmin    part = "admin"
 	partLog      part = "log"
 	partCost     part = "cost"
@@ -38,10 +39,10 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload",
 		},
 		later: []string{
-			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state", "overload",
+			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
@@ -50,8 +51,7 @@ var settings = map[part]names{
 	},
 	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout"},
-		later: []string{"priority"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
 	},
 	partHeaders:  {known: []string{"request", "response"}},
 	partEdit:     {known: []string{"set", "remove"}},
@@ -71,11 +71,12 @@ var settings = map[part]names{
 		known: []string{"header_bytes", "headers", "url"},
 		later: []string{"connections", "connections_per_ip"},
 	},
-	partAdmin:  {known: []string{"listen"}, later: []string{"token"}},
-	partCost:   {known: []string{"header", "reserve", "max"}},
-	partCount:  {known: []string{"status"}},
-	partRefund: {known: []string{"status", "upstream_error"}},
-	partLog:    {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partOverload: {known: []string{"max_in_flight", "reserve"}},
+	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
+	partCost:     {known: []string{"header", "reserve", "max"}},
+	partCount:    {known: []string{"status"}},
+	partRefund:   {known: []string{"status", "upstream_error"}},
+	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -88,6 +89,7 @@ var (
 	}
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn"}, later: []string{"round_robin", "random"}}
+	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
@@ -127,6 +129,7 @@ var familiar = map[part]map[string]string{
 	},
 	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
+	partOverload: {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
 	partRespond:  {"code": "status", "text": "body"},
 	partReject:   {"code": "status", "message": "detail"},
 }
