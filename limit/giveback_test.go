@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestChargeAfterwardsInEveryAlgorithm(t *testing.T) {
 		"sliding_window":     {70909090910, 93 * sec}, // 60 + 60*(1 - 9/11), 60 + 60*(1 - 9/20)
 		"sliding_window_log": {60 * sec, 60 * sec},
 	} {
-		for i, charge := range []int64{10, 1 << 60} {
+		for i, charge := range []int64{10, 1 << 60, math.MinInt64} { // the last is the most there is
 			var a sort
 			for _, s := range sorts {
 				if s.name == name {
@@ -194,11 +195,11 @@ func TestChargeAfterwardsInEveryAlgorithm(t *testing.T) {
 			table := a.table(t, 10, 10)
 			g, _ := take(table, start, key(1), 1)
 			g.Done(start, giveBack(-charge))
-			if _, r := take(table, start, key(1), 1); r.OK || r.Wait != want[i] {
+			if _, r := take(table, start, key(1), 1); r.OK || r.Wait != want[min(i, 1)] {
 				t.Errorf("%s: after 1 and a charge of %d: %+v, want a wait of %v", name, charge, r, want[i])
 			}
-			if _, r := take(table, start.Add(want[i]), key(1), 1); !r.OK {
-				t.Errorf("%s: %v after a charge of %d: %+v", name, want[i], charge, r)
+			if _, r := take(table, start.Add(want[min(i, 1)]), key(1), 1); !r.OK {
+				t.Errorf("%s: %v after a charge of %d: %+v", name, want[min(i, 1)], charge, r)
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func (p *trial) sees(now Instant) (asked, eff Instant) {
 }
 
 // take takes n units from both and compares all they say.
-func (p *trial) take(r *rapid.T, now Instant, n int64) Result {
+func (p *trial) take(r failer, now Instant, n int64) Result {
 	now, eff := p.sees(now)
 	was := p.s
 	var got Result
@@ -198,7 +198,7 @@ func (p *trial) take(r *rapid.T, now Instant, n int64) Result {
 }
 
 // checkWait is law 5: the wait is sufficient and minimal; the same for Reset.
-func (p *trial) checkWait(r *rapid.T, now Instant, n int64, got Result) {
+func (p *trial) checkWait(r failer, now Instant, n int64, got Result) {
 	at := func(d time.Duration) *big.Rat {
 		_, eff := p.sees(now.Add(d))
 		return p.m.left(eff)
@@ -241,7 +241,7 @@ func (p *trial) checkWait(r *rapid.T, now Instant, n int64, got Result) {
 }
 
 // adjust gives back (n > 0) of a take or charges (n < 0) in both.
-func (p *trial) adjust(r *rapid.T, tk *taken, n int64) {
+func (p *trial) adjust(r failer, tk *taken, n int64) {
 	if n < 0 && p.slots {
 		return // a slot has no cost that is known later
 	}
@@ -290,7 +290,7 @@ func randomHistory(r *rapid.T, p *trial) {
 }
 
 // checkSpans is law 4: in no span more passes, net of what was given back, than the bound.
-func (p *trial) checkSpans(r *rapid.T) {
+func (p *trial) checkSpans(r failer) {
 	for i, a := range p.takes {
 		kept := int64(0)
 		for _, b := range p.takes[i:] {

@@ -3,6 +3,7 @@ package limit
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,7 @@ type Claim struct {
 	found  bool
 	stored bool
 
+	reserved bool // N counts among what its side says is in flight
 	released bool
 }
 
@@ -155,7 +157,8 @@ func sortClaims(claims []Claim) {
 // look locks the claim's shard and computes what the take would do.
 func (c *Claim) look(now Instant) {
 	t := c.Table
-	c.s, c.over, c.place, c.loses, c.debt, c.found, c.stored, c.next = t.lock(c.Key), nil, 0, 0, 0, false, false, State{}
+	c.s, c.over, c.place, c.loses, c.debt, c.next = t.lock(c.Key), nil, 0, 0, 0, State{}
+	c.found, c.stored, c.reserved, c.released = false, false, false, false
 	var h home
 	if c.s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
@@ -196,8 +199,9 @@ func (c *Claim) ask(h home, now Instant) {
 		c.Result.countFrom(now, c.at)
 	}
 	if !c.Result.OK && h.side != nil && h.side.reserved > 0 {
-		st, _, _ := c.Table.generation(h.st.Gen).carry(*h.st)
-		g.soften(&c.Result, st, h.side.reserved, c.at, c.N)
+		if st, _, forgiven := c.Table.generation(h.st.Gen).carry(*h.st); !forgiven {
+			g.soften(&c.Result, h, st, c.at, c.N)
+		}
 	}
 }
 
@@ -253,6 +257,7 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 	for i := range claims {
 		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
 			c.Table.keys.Add(-1)
+			c.Table.release(c.Table.ring())
 		}
 	}
 }
@@ -284,11 +289,13 @@ func (c *Claim) findPlace() outlook {
 		return placed // took nothing: nothing to remember
 	}
 	if c.s != nil {
-		if t.keys.Add(1) <= t.maxKeys.Load() {
-			if s := t.makeRoom(c.s, c.Key); s != nil {
-				c.s, c.place, c.stored = s, free, true
+		if t.keys.Add(1) <= t.maxKeys.Load() && t.reserve(t.ring()) {
+			var ok bool
+			if c.s, ok = t.makeRoom(c.s, c.Key); ok {
+				c.place, c.stored = free, true
 				return placed
 			}
+			t.release(t.ring())
 		}
 		t.keys.Add(-1)
 		var i int
@@ -324,25 +331,31 @@ func (c *Claim) store() {
 	t := c.Table
 	switch {
 	case c.over != nil:
-		c.over.state = c.next
-		c.note(c.over.home(t.listed))
+		h := c.over.home(t.listed)
+		h.put(c.next)
+		c.note(h)
 		return
 	case c.found:
-		c.s.states[c.place] = c.next
+		c.s.homeAt(int(c.place)).put(c.next)
 	default:
 		if c.place != free {
 			if c.loses > 0 {
 				t.evictions.Add(1)
 				t.evictedUnits.Add(c.loses)
 			}
-			t.account(-t.ringBytes(c.s.homeAt(int(c.place))))
+			t.release(t.ringBytes(c.s.homeAt(int(c.place))) - t.ring())
 			c.s.remove(int(c.place))
 		}
 		c.next.Born = t.born.Add(1)
 		c.place = int32(c.s.put(c.Key, c.next))
+		if t.listed {
+			c.s.lists[c.place].ring = make([]stamp, minRing)
+		}
 	}
 	if t.listed || c.Pending || c.gen.nums.Refunds != nil {
-		t.addSides(c.s, c.Pending || c.gen.nums.Refunds != nil)
+		if c.Pending || c.gen.nums.Refunds != nil {
+			t.addSides(c.s)
+		}
 		c.note(c.s.homeAt(int(c.place)))
 	}
 }
@@ -351,13 +364,14 @@ func (c *Claim) store() {
 // may come back.
 func (c *Claim) note(h home) {
 	if h.list != nil && c.N+c.debt > 0 {
-		before := c.Table.ringBytes(h)
-		c.Table.remember(h.list, c.at, c.N+c.debt)
-		c.Table.account(c.Table.ringBytes(h) - before)
+		c.Table.spare(h.list, c.at)
+		h.list.push(c.at, c.N+c.debt)
 		h.st.At = h.list.newest().at
 	}
 	if h.side != nil && c.Pending {
 		h.side.reserved += c.N
+		h.side.since = c.at
+		c.reserved = true
 	}
 }
 
@@ -393,7 +407,7 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
-			n = min(o(c), c.N)
+			n = max(-math.MaxInt64, min(o(c), c.N))
 		}
 		if n < 0 || c.stored && (n > 0 || c.Pending) {
 			c.Returned = c.Table.settle(c, now, n)

@@ -22,8 +22,9 @@ type shard struct {
 
 // side is what of a key is neither used nor free.
 type side struct {
-	reserved int64 // units of requests in flight that may still come back
-	refunds  State // what has come back in this period, where that is bounded
+	reserved int64   // units of requests in flight that may still come back
+	since    Instant // when the last of them was taken
+	refunds  State   // what has come back in this period, where that is bounded
 }
 
 const (
@@ -32,7 +33,7 @@ const (
 	maxShard  = 6144
 	slotBytes = 16 + 32
 	listBytes = 48
-	sideBytes = 40
+	sideBytes = 48
 	shardSize = 144
 )
 

@@ -200,16 +200,6 @@ func (l *stamps) push(at Instant, units int64) {
 	*l.newest() = stamp{at, units}
 }
 
-// merge adds units to the newest entry and moves that to the instant at: they
-// all count until the later of the two is too old, never less than they should.
-// It is what is done when there is no memory for an entry more.
-func (l *stamps) merge(at Instant, units int64) {
-	l.units += units
-	s := l.newest()
-	s.units += units
-	s.at = max(s.at, at)
-}
-
 // closeUp takes out the entries that have no units.
 func (l *stamps) closeUp() {
 	n := 0

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// slotTable returns a Table that admits n requests in progress.
-func slotTable(t testing.TB, n int64) *Table {
+// placesTable returns a Table that admits n requests in progress.
+func placesTable(t testing.TB, n int64) *Table {
 	t.Helper()
 	b, err := NewConcurrency(n)
 	if err != nil {
@@ -28,7 +28,7 @@ func enter(table *Table, spare int64) (Grant, Result) {
 // Of ten, those that must leave four enter while fewer than six are in, those
 // that must leave two while fewer than eight are, and the others to the last.
 func TestSpareIsKeptForThoseThatNeedNotLeaveIt(t *testing.T) {
-	table := slotTable(t, 10)
+	table := placesTable(t, 10)
 	var in []Grant
 	for _, step := range []struct {
 		spare int64
@@ -89,7 +89,7 @@ func TestReleaseGivesSlotsBackOnceAndNothingElse(t *testing.T) {
 	for range 3 {
 		g.Release(table, start)
 		g.Release(rate, start)
-		g.Release(slotTable(t, 1), start)
+		g.Release(placesTable(t, 1), start)
 	}
 	if got := left(table, start, key(1)); got != 1 {
 		t.Errorf("%d slots left, want 1: the other's is not in it", got)
@@ -108,7 +108,7 @@ func TestReleaseGivesSlotsBackOnceAndNothingElse(t *testing.T) {
 }
 
 func TestSpareIsNeverEntered(t *testing.T) {
-	table := slotTable(t, 6)
+	table := placesTable(t, 6)
 	var in, most atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -113,11 +114,30 @@ func (b *body) deadline(t time.Time) error {
 	return b.rc.SetReadDeadline(t)
 }
 
-// release is called when the handler returns.
-func (b *body) release() {
+// errReleased is what a body reads as once its handler has returned.
+var errReleased = errors.New("the request has ended")
+
+// release is called when the handler returns: the body is not read any more. On
+// HTTP/1 a Read that still waits for the client is ended first. net/http aborts
+// a pending read of the connection when a handler has returned; a body that ends
+// in that moment begins another one, for which it then waits for ever.
+func (b *body) release(http1 bool) {
 	b.rcMu.Lock()
+	rc := b.rc
 	b.rc = nil
 	b.rcMu.Unlock()
+	if !http1 {
+		return
+	}
+	if !b.mu.TryLock() {
+		rc.SetReadDeadline(time.Unix(1, 0))
+		b.mu.Lock()
+		rc.SetReadDeadline(time.Time{})
+	}
+	if b.err == nil {
+		b.err = errReleased
+	}
+	b.mu.Unlock()
 }
 
 // promptly is how long an answer of the gateway's own waits for the rest of a

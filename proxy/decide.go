@@ -36,6 +36,7 @@ func (x *exchange) match(snap *Snapshot) bool {
 	if !x.bodyFits() {
 		return false
 	}
+	x.forward.Key = route.Affinity(&x.facts)
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
@@ -164,7 +165,7 @@ func (x *exchange) pick(snap *Snapshot) (*upstream.Pool, bool) {
 		return nil, false
 	}
 	pool := snap.pools[x.pool]
-	server, ok := pool.Pick()
+	server, ok := pool.Pick(x.forward.Key)
 	if !ok {
 		x.fail(problem{status: http.StatusServiceUnavailable, detail: "No server can take this request now.", wait: 1e9})
 		return nil, false

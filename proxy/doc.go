@@ -28,5 +28,5 @@
 //
 // A request body is read through body, which marks its own failures, and a
 // client that leaves is told apart from an upstream that fails: 499, 400 and
-// 408 are the client's, 502 and 504 the upstream's.
+// 408 are the client's, 502, 503 and 504 the upstream's.
 package proxy

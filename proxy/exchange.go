@@ -116,10 +116,10 @@ func (x *exchange) finish() {
 	now := x.g.clock.Now()
 	x.settle(now)
 	x.w.last()
-	x.boundRest()
 	if x.body != nil {
-		x.body.release()
+		x.body.release(x.r.ProtoMajor == 1)
 	}
+	x.boundRest()
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)

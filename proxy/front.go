@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"gateway/proxy/upstream"
 )
@@ -110,11 +111,14 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
 	}
-	if errors.Is(err, errTooLarge) {
-		x.fail(bodyTooLarge)
-	} else {
-		x.fail(problem{status: status, detail: failureText(status, err)})
+	p := problem{status: status, detail: failureText(status, err)}
+	if status == http.StatusServiceUnavailable {
+		p.wait = time.Second
 	}
+	if errors.Is(err, errTooLarge) {
+		p = bodyTooLarge
+	}
+	x.fail(p)
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
@@ -128,6 +132,8 @@ func failureText(status int, err error) string {
 		return "The request body came too slowly."
 	case http.StatusGatewayTimeout:
 		return "The upstream did not answer in time."
+	case http.StatusServiceUnavailable:
+		return "No server can take this request now."
 	}
 	if _, ok := errors.AsType[*upstream.ConnectError](err); ok {
 		return "The upstream cannot be reached."

@@ -36,7 +36,8 @@ type Gateway struct {
 	unrouted  routeStats // requests that no route took, or that ended before routing
 }
 
-// New returns a Gateway that serves snap. It starts nothing.
+// New returns a Gateway that serves snap. It starts what Swap starts; Close ends
+// it.
 func New(c Config, snap *Snapshot) *Gateway {
 	g := &Gateway{clock: c.Clock, log: c.Logger, access: c.Access}
 	if g.log == nil {
@@ -51,11 +52,15 @@ func (g *Gateway) Current() *Snapshot { return g.current.Load() }
 
 // Swap puts snap, built on Current, in force: requests that begin from now on
 // see all of it, those in progress end under what they began with. It cannot
-// fail. Pools that snap no longer names close as their requests end. Swaps must
-// not run at the same time.
+// fail. The checks of its new pools begin, and those of pools that it no longer
+// names end; such pools close as their requests end. Swaps must not run at the
+// same time.
 func (g *Gateway) Swap(snap *Snapshot) {
 	old := g.Current()
 	snap.rules.Activate(g.clock.Now())
+	for _, p := range snap.pools {
+		p.Start() // those that run already go on
+	}
 	g.current.Store(snap)
 	if old == nil {
 		return
@@ -64,6 +69,14 @@ func (g *Gateway) Swap(snap *Snapshot) {
 		if snap.pools[name] != p {
 			p.Close()
 		}
+	}
+}
+
+// Close ends what runs beside the requests: the checks of the pools in force. It
+// is for when no more requests are to come, and no Swap.
+func (g *Gateway) Close() {
+	for _, p := range g.Current().pools {
+		p.Close()
 	}
 }
 

@@ -40,7 +40,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	}
 	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i]})
+		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
 	}
 	if len(errs) > 0 {
 		return nil, errs

@@ -3,7 +3,6 @@ package rules
 import (
 	"maps"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 )
@@ -70,39 +69,6 @@ type File struct {
 type Listen struct {
 	Addr string
 	Pos  Pos
-}
-
-// Upstream is a pool of servers that answer alike.
-type Upstream struct {
-	// Name is the name in the file, or "default" for the shorthand.
-	Name string
-	// Servers holds at least one server, each once.
-	Servers []Server
-	// Timeout is the time to the first byte of an answer; 0 is none.
-	Timeout time.Duration
-	// ConnectTimeout is the time to make a connection; 0 is none.
-	ConnectTimeout time.Duration
-	// IdleTimeout is how long an idle connection is kept; 0 is for ever.
-	IdleTimeout time.Duration
-	// Host is "preserve" (the server gets the client's Host) or "upstream" (its own).
-	Host string
-	// Pos is where the pool is in the file; not part of Equal.
-	Pos Pos
-}
-
-// Server is one server of a pool.
-type Server struct {
-	// URL has the scheme http, https or h2c, a host, perhaps a port and a base
-	// path without a slash at its end, and nothing else.
-	URL *url.URL
-}
-
-// Equal reports whether u and v mean the same pool, wherever in the file they
-// stand, so that its connections may be kept.
-func (u *Upstream) Equal(v *Upstream) bool {
-	same := func(a, b Server) bool { return a.URL.String() == b.URL.String() }
-	return u.Name == v.Name && slices.EqualFunc(u.Servers, v.Servers, same) &&
-		u.Timeout == v.Timeout && u.ConnectTimeout == v.ConnectTimeout && u.IdleTimeout == v.IdleTimeout && u.Host == v.Host
 }
 
 // RuleSpec is a rule as the file says it.
@@ -216,11 +182,6 @@ func Defaults() File {
 		MaxKeys:         1_000_000,
 		MaxMemory:       1 << 30,
 	}
-}
-
-// defaultUpstream is a pool where the file says nothing of it.
-func defaultUpstream() Upstream {
-	return Upstream{Timeout: 60 * time.Second, ConnectTimeout: 2 * time.Second, IdleTimeout: 4 * time.Second, Host: "preserve"}
 }
 
 // changedSettings returns the names of the top-level settings, but for rules,

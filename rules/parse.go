@@ -14,6 +14,10 @@ type parser struct {
 	// compared is how much work comparing matches with each other has been.
 	compared int
 	homeless bool // some route wants an upstream, and there is none
+	// hashes are the values of hash by upstream, insecure those of insecure that
+	// are true.
+	hashes   map[string]*node
+	insecure []*node
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -259,6 +263,7 @@ func (p *parser) where() {
 	if named != nil {
 		p.upstreams(named)
 	}
+	defer p.hashNames()
 	if v := p.top.get("routes"); v != nil {
 		p.routes(v)
 		if p.homeless && p.top.lacks("upstream") && p.top.lacks("upstreams") {

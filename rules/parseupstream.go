@@ -52,12 +52,10 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 		p.failAt(n, "add servers: [http://…]", "no servers in %s", what)
 	}
 	if v := c.get("balance"); v != nil {
-		balance := "least_conn"
-		if v.shape == mapping {
-			p.failAt(v, "use least_conn", "balance by hash %s", notYet)
-		} else {
-			p.oneOf(v, "balance", balances, &balance)
-		}
+		p.balance(v, u)
+	}
+	if v := c.get("health"); v != nil {
+		u.Health = p.health(v)
 	}
 	if v := c.get("timeout"); v != nil {
 		p.duration(v, "timeout", &u.Timeout)
@@ -71,6 +69,7 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 	if v := c.get("host"); v != nil {
 		p.oneOf(v, "host", hosts, &u.Host)
 	}
+	p.reach(c, u)
 }
 
 // servers reads a URL or a list of them.
@@ -85,14 +84,11 @@ func (p *parser) servers(n *node, what string) []Server {
 		p.failAt(n, "", "%s: a list of %d servers; the most is %d", what, len(n.items), most)
 		return nil
 	}
+	backups := 0
 	for _, item := range p.oneOrMore(n, what) {
+		server := Server{Weight: 1}
 		if item.shape == mapping {
-			c := p.section(item, partServer, "a server", " in a server")
-			c.check()
-			if c.lacks("url") {
-				p.failAt(item, "add url: http://…", "no url in a server")
-			}
-			item = c.get("url")
+			item = p.serverMap(item, &server)
 		}
 		if item == nil {
 			continue
@@ -111,9 +107,34 @@ func (p *parser) servers(n *node, what string) []Server {
 			continue
 		}
 		seen[u.String()] = true
-		servers = append(servers, Server{URL: u})
+		server.URL, server.Socket = u, socketOf(u)
+		if server.Backup {
+			backups++
+		}
+		servers = append(servers, server)
+	}
+	if backups > 0 && backups == len(servers) {
+		p.failAt(n, "at least one server must not be a backup", "%s: every server is a backup", what)
 	}
 	return servers
+}
+
+// serverMap reads {url, weight, backup} and returns the value of url.
+func (p *parser) serverMap(n *node, s *Server) *node {
+	c := p.section(n, partServer, "a server", " in a server")
+	c.check()
+	if c.lacks("url") {
+		p.failAt(n, "add url: http://…", "no url in a server")
+	}
+	if v := c.get("weight"); v != nil {
+		if weight, ok := p.whole(v, "weight", 1, maxWeight); ok {
+			s.Weight = int(weight)
+		}
+	}
+	if v := c.get("backup"); v != nil {
+		s.Backup = p.boolean(v, "backup")
+	}
+	return c.get("url")
 }
 
 // failServer reports a bad URL. What may hold a password is not repeated.

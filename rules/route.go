@@ -56,7 +56,10 @@ type Respond struct {
 }
 
 // Route is a compiled route. It refers to no Set, so that a tunnel may hold it.
-type Route struct{ RouteSpec }
+type Route struct {
+	RouteSpec
+	hash *Recipe // what the balance of its upstream hashes, or nil
+}
 
 // Path returns the escaped path the upstream gets of a request that the route
 // took: rewritten, cut, or as the client sent it. It reports false when the

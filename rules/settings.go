@@ -28,6 +28,10 @@ const (
 	partCost     part = "cost"
 	partCount    part = "count"
 	partRefund   part = "refund"
+	partHealth   part = "health"
+	partBalance  part = "balance"
+
+	partUpstreamTLS part = "tls of an upstream"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -46,10 +50,15 @@ var settings = map[part]names{
 		},
 	},
 	partUpstream: {
-		known: []string{"servers", "balance", "timeout", "connect_timeout", "idle_timeout", "host"},
-		later: []string{"health", "retries", "tls", "max_conns", "resolve"},
+		known: []string{
+			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
+			"max_conns", "host", "tls",
+		},
 	},
-	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
+	partServer:      {known: []string{"url", "weight", "backup"}},
+	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
+	partBalance:     {known: []string{"hash"}},
+	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
 	partRoute: {
 		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
 	},
@@ -88,7 +97,7 @@ var (
 		later: []string{"leaky_bucket"},
 	}
 	failures         = choice{known: []string{"local", "open", "closed"}}
-	balances         = choice{known: []string{"least_conn"}, later: []string{"round_robin", "random"}}
+	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
@@ -122,7 +131,13 @@ var familiar = map[part]map[string]string{
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies",
 	},
-	partUpstream: {"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance"},
+	partUpstream: {
+		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
+		"health_check": "health", "healthcheck": "health", "max_connections": "max_conns", "sni": "tls",
+	},
+	partServer:      {"address": "url", "host": "url"},
+	partHealth:      {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partUpstreamTLS: {"sni": "server_name", "insecure_skip_verify": "insecure", "certificate": "cert", "root_ca": "ca"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
 		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",

@@ -75,6 +75,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	public, private, err := s.bind(file)
 	if err != nil {
 		if first {
+			s.gateway.Close()
 			s.gateway = nil
 		}
 		return reload.Change{}, err
@@ -174,6 +175,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 
+	defer s.gateway.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup

@@ -43,7 +43,9 @@ var (
 
 	upRequests = desc("upstream_requests_total", "Answers of upstream servers by class of status; code error is none.", "upstream", "server", "code")
 	upDuration = desc("upstream_duration_seconds", "Time to the first byte of an upstream's answer.", "upstream")
-	upUp       = desc("upstream_up", "Whether the server takes requests: 1, or 0 while it is out.", "upstream", "server")
+	upUp       = desc("upstream_up", "Whether the server is up: 0 while its checks fail, or while it is out after failures in a row.", "upstream", "server")
+	upPanic    = desc("upstream_panic", "Whether checks say that fewer than half of the servers are up, so that requests go to all.", "upstream")
+	upChecks   = desc("upstream_health_failures_total", "Checks of the server's health that failed.", "upstream", "server")
 
 	reloads       = desc("config_reloads_total", "Reloads of the configuration.", "result")
 	reloadOK      = desc("config_last_reload_successful", "Whether the file as last seen is in force: 1 or 0.")
@@ -54,7 +56,7 @@ var (
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, shed,
-		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, reloads, reloadOK, reloadSuccess,
+		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, reloads, reloadOK, reloadSuccess,
 	} {
 		ch <- d
 	}
@@ -127,7 +129,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			}
 			counter(upRequests, float64(s.Failures), name, server, "error")
 			gauge(upUp, truth(s.Up), name, server)
+			counter(upChecks, float64(s.CheckFailures), name, server)
 		}
+		gauge(upPanic, truth(p.Panic()), name)
 	}
 	status := c.c.Reloads()
 	for result, n := range status.Counts {

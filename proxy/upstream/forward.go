@@ -28,9 +28,11 @@ type Front interface {
 type Request struct {
 	// Front is required.
 	Front Front
-	// Server is where to send it, from Pick. Forward replaces it when no
-	// connection could be made and another server took over.
+	// Server is where to send it, from Pick. Forward replaces it when another
+	// server took over.
 	Server *Server
+	// Key is what Pick got, for when another server has to be found.
+	Key uint64
 	// Path is the escaped path to send, put behind the server's base path:
 	// SentPath(r), or what strip_prefix leaves of it. Empty is the base path
 	// alone, or / where there is none.
@@ -64,10 +66,17 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 		front:   q.Front,
 		in:      r,
 		w:       w,
-		server:  q.Server,
+		key:     q.Key,
 		path:    q.Path,
 	}
-	f.server.inFlight.Add(1)
+	var err error
+	if f.server, err = p.board(r.Context(), q.Server, q.Key); err != nil {
+		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // see unread
+		}
+		q.Front.Fail(w, r, err)
+		return
+	}
 	defer f.land(q)
 
 	if _, asked := r.Header["Upgrade"]; asked {
@@ -98,6 +107,8 @@ type flight struct {
 	in        *http.Request
 	w         http.ResponseWriter
 	server    *Server
+	key       uint64
+	tried     []*Server // those that gave no answer
 	path      string
 	webSocket bool
 	waited    time.Duration
@@ -124,7 +135,7 @@ func flightOf(ctx context.Context) *flight { return ctx.Value(flightKey{}).(*fli
 
 // land tells q what happened.
 func (f *flight) land(q *Request) {
-	f.server.inFlight.Add(-1)
+	f.pool.leave(f.server)
 	q.Server, q.Waited = f.server, f.waited
 	if f.tunnel != nil {
 		q.Upgraded = true
@@ -150,6 +161,9 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	}
 	f.front.Rewrite(out, f.in)
 	forbidReplay(out)
+	if p.spec.Retries == 0 && idempotent(out.Method) {
+		forbidRepeats(out)
+	}
 }
 
 // interrupt ends a read of the client's body, and with it the use of its

@@ -155,7 +155,9 @@ func write(w io.Writer, columns []library, r results, machine string, full bool)
 	}
 	rss := 0.0
 	for _, f := range r {
-		rss = max(rss, slices.Max(f["rss"]))
+		for _, v := range f["rss"] {
+			rss = max(rss, v)
+		}
 	}
 	fmt.Fprintf(&b, "\n%s Largest process: %.0f MB.\n%s\n", machine, rss, versions(columns))
 	_, err := io.WriteString(w, b.String())

@@ -264,6 +264,9 @@ func stalls(lib library, s scale) figures {
 // fillTime estimates, with much to spare, how long it takes to insert n keys.
 func fillTime(lib library, n int) time.Duration {
 	l := lib.make(roomy, 0)
+	if l.close != nil {
+		defer l.close()
+	}
 	c := l.worker()
 	sample := max(1, n/20)
 	begin := time.Now()
