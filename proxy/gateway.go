@@ -105,7 +105,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.match(snap) { // 4: blocked, no route, or a key is missing
 		return
 	}
-	if !x.acquire() { // 5, 6: refused
+	if !x.acquire(snap) { // 5, 6: refused
 		return
 	}
 	pool, ok := x.pick(snap) // 7

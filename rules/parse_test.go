@@ -77,8 +77,22 @@ func TestEverySettingIsRead(t *testing.T) {
 		t.Errorf("servers %s", got)
 	}
 	checkPools(t, f.Upstreams)
-	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[4].Upstream != "web" {
+	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[8].Upstream != "web" {
 		t.Errorf("routes %+v", f.Routes)
+	}
+	if f.Routes[2].Rewrite.String() != "/new/{path.id}-x/{path.rest}" || *f.Routes[3].Respond != (Respond{410, "<p>gone</p>", "text/html"}) ||
+		f.Routes[4].Redirect.Status != 307 || f.Routes[5].Redirect.Status != 308 {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
+		t.Errorf("route %+v", r)
+	}
+	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
+		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)
+	}
+	if e := f.Routes[2].Request; len(e.Set) != 3 || e.Set[0].Name != "X-Client" || e.Set[2].Value.String() != `{"a": "b"}` || !slices.Equal(e.Remove, []string{"Cookie"}) ||
+		!slices.Equal(f.Routes[2].Response.Remove, []string{"Server", "X-Powered-By"}) {
+		t.Errorf("headers %+v, %+v", e, f.Routes[2].Response)
 	}
 	if got := f.Listen[1].Addr + " " + f.Listen[2].Addr; got != "[::1]:8443 localhost:8081" {
 		t.Errorf("listen %s", got)

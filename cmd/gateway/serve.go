@@ -285,14 +285,7 @@ func (s *server) cut() error {
 	return errSaid
 }
 
-func (s *server) tables() []*limit.Table {
-	list := s.gateway.Current().Rules().Rules
-	tables := make([]*limit.Table, len(list))
-	for i, r := range list {
-		tables[i] = r.Live.Table
-	}
-	return tables
-}
+func (s *server) tables() []*limit.Table { return s.gateway.Current().Rules().Tables() }
 
 func (s *server) adminHandler() http.Handler {
 	return admin.NewHandler(admin.Config{
