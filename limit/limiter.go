@@ -44,6 +44,9 @@ type Claim struct {
 	Key Digest
 	// N is the number of units, 0 or more.
 	N int64
+	// Spare is how many units must be left over once the N are taken, for claims
+	// that matter more; 0 or more.
+	Spare int64
 
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
@@ -65,6 +68,7 @@ type Claim struct {
 	stored bool
 
 	reserved bool // N counts among what its side says is in flight
+	released bool
 }
 
 // Verdict is the decision on a whole request.
@@ -154,7 +158,7 @@ func sortClaims(claims []Claim) {
 func (c *Claim) look(now Instant) {
 	t := c.Table
 	c.s, c.over, c.place, c.loses, c.debt, c.next = t.lock(c.Key), nil, 0, 0, 0, State{}
-	c.found, c.stored, c.reserved = false, false, false
+	c.found, c.stored, c.reserved, c.released = false, false, false, false
 	var h home
 	if c.s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
@@ -178,10 +182,17 @@ func (c *Claim) ask(h home, now Instant) {
 		c.next, g = c.Table.convert(c.next)
 	}
 	c.gen = g
+	var before State
+	if c.Spare > 0 {
+		before = c.next
+	}
 	if g.token != nil {
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 	} else {
 		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+	}
+	if c.Spare > 0 && c.Result.OK && c.Result.Remaining < c.Spare {
+		c.next, c.Result = g.take(before, h.list, c.at, c.N+c.Spare)
 	}
 	c.next.Gen = g.num
 	if !g.nums.Slots { // whose second is a guess from whenever one asks
@@ -390,8 +401,8 @@ func (g *Grant) Done(now Instant, o Outcome) {
 	g.claims = nil
 	for i := range claims {
 		c := &claims[i]
-		if !c.Result.OK {
-			continue // a dry run that had no room
+		if !c.Result.OK || c.released {
+			continue // a dry run that had no room, or what is back already
 		}
 		n := int64(0)
 		switch {
@@ -402,6 +413,19 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		}
 		if n < 0 || c.stored && (n > 0 || c.Pending) {
 			c.Returned = c.Table.settle(c, now, n)
+		}
+	}
+}
+
+// Release gives back the slots that the Grant holds of t before its end, once;
+// Done passes over them then. A Table of anything but requests in progress, or
+// none of the Grant's, is left alone. It must not run at the same time as Done.
+func (g *Grant) Release(t *Table, now Instant) {
+	for i := range g.claims {
+		c := &g.claims[i]
+		if c.Table == t && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
+			c.released = true
+			c.Returned = t.settle(c, now, c.N)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Record struct {
 	Upstream, Route, Rule, DryRun string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
-	// Result is none, allowed, failed, blocked or rejected.
+	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// Cost are the units asked for and Settled those kept in the end.
 	Cost, Settled int64

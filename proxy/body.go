@@ -21,6 +21,7 @@ import (
 // transport may still read it when the handler has returned.
 type body struct {
 	span time.Duration
+	most int64       // bytes that the route takes; 0 is no bound
 	done atomic.Bool // read to its end, or until it failed
 
 	failed atomic.Bool // the client's side failed
@@ -53,8 +54,10 @@ func (b *body) Read(p []byte) (int, error) {
 			return 0, b.fail(err)
 		}
 	}
-	n, err := b.in.Read(p)
-	b.bytes.Add(int64(n))
+	n, err := b.in.Read(b.within(p))
+	if over := b.bytes.Add(int64(n)) - b.most; b.most > 0 && over > 0 {
+		return n - int(over), b.fail(errTooLarge)
+	}
 	if b.got += n; b.got >= minProgress {
 		b.got, b.waited = 0, 0
 	} else if b.span > 0 {
@@ -71,6 +74,15 @@ func (b *body) Read(p []byte) (int, error) {
 		err = b.fail(err)
 	}
 	return n, err
+}
+
+// within returns as much of p as the bound leaves, and a byte more, which tells
+// a body that is too long from one that just fits.
+func (b *body) within(p []byte) []byte {
+	if b.most == 0 {
+		return p
+	}
+	return p[:min(int64(len(p)), b.most-b.bytes.Load()+1)]
 }
 
 // end notes the end. The connection lives on; a deadline left behind would cut

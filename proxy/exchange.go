@@ -27,11 +27,12 @@ const (
 	resultAllowed               // every rule that applied had room
 	resultFailed                // answered by the gateway itself for another reason
 	resultBlocked
+	resultShed // refused for overload
 	resultRejected
 )
 
 func (r result) String() string {
-	return [...]string{"none", "allowed", "failed", "blocked", "rejected"}[r]
+	return [...]string{"none", "allowed", "failed", "blocked", "shed", "rejected"}[r]
 }
 
 // exchange is the scratch of one request. It is pooled: nothing that may live
@@ -51,7 +52,8 @@ type exchange struct {
 	upgrade  bool // a WebSocket handshake
 	body     *body
 	limits   rules.Timeouts
-	headers  bool // limit headers are wanted
+	headers  bool         // limit headers are wanted
+	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
 	pool     string // name of the upstream
@@ -63,8 +65,9 @@ type exchange struct {
 	refusing []*rules.Rule
 	buf      []byte
 	grant    limit.Grant
-	policy   string // RateLimit-Policy, or ""
-	rates    string // RateLimit
+	overload *rules.OverloadLive // where a place is claimed, or nil
+	policy   string              // RateLimit-Policy, or ""
+	rates    string              // RateLimit
 
 	keep      []string // headers that Connection must not take away
 	secrets   []string // query parameters that rules are keyed on
@@ -76,6 +79,7 @@ type exchange struct {
 	result    result
 	answer    rules.Answer // what counts for the rules
 	settles   bool         // some rule looks at it
+	problem   bool         // the answer is a problem of the gateway's own
 	aborted   bool         // the answer broke off
 	granted   bool         // the limiter took all claims
 	settled   int64        // units kept in the end

@@ -54,6 +54,7 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 		h["Via"] = []string{"1.1 gateway"}
 	}
 	h["X-Request-Id"] = []string{x.id}
+	x.plan.Request.Apply(h, x.placeholder)
 }
 
 // forwardedHeaders sets who the client is. A trusted peer's word is kept and the
@@ -102,7 +103,7 @@ func (x *exchange) Answer(res *http.Response) error {
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
 	status := upstream.Status(err, x.r)
-	if status == upstream.StatusClientGone {
+	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
 		// Nobody is there to read an answer, and none was sent: the connection ends.
 		x.status = status
 		panic(http.ErrAbortHandler)
@@ -113,6 +114,9 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	p := problem{status: status, detail: failureText(status, err)}
 	if status == http.StatusServiceUnavailable {
 		p.wait = time.Second
+	}
+	if errors.Is(err, errTooLarge) {
+		p = bodyTooLarge
 	}
 	x.fail(p)
 	if x.result < resultBlocked {

@@ -19,8 +19,8 @@ func (x *exchange) settle(now limit.Instant) {
 	x.grant.Done(now, outcome)
 	for i := range x.claims {
 		c := &x.claims[i]
-		if !c.Result.OK {
-			continue // a dry run that had no room
+		if !c.Result.OK || c.Tag == overloadTag {
+			continue // a dry run that had no room, or a place that is nothing used up
 		}
 		rule := x.hits[c.Tag].Rule
 		kept, returned := c.N-c.Returned, max(0, c.Returned)

@@ -8,9 +8,9 @@ func (r *Route) Affinity(f *Facts) uint64 {
 	if r.hash == nil {
 		return 0
 	}
-	value, ok := r.hash.appendValue(f.buf[:0], r.hash.parts[0], f, r.match)
+	value, ok := r.hash.appendValue(f.buf[:0], r.hash.parts[0], f, r.Match)
 	if !ok {
-		value, _ = r.hash.appendValue(value[:0], Attribute{kind: kindIP}, f, r.match)
+		value, _ = r.hash.appendValue(value[:0], Attribute{kind: kindIP}, f, r.Match)
 	}
 	f.buf = value
 	return fnv1a(value)

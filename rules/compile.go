@@ -38,12 +38,9 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		s.Rules = append(s.Rules, r)
 		s.byName[r.Name] = r
 	}
+	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		r := &f.Routes[i]
-		s.Routes = append(s.Routes, &Route{
-			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
-			hash: f.affinity(r.Upstream),
-		})
+		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -107,6 +104,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 // call it again changes nothing.
 func (s *Set) Activate(now limit.Instant) {
 	s.budget.SetMax(s.File.MaxMemory)
+	s.Overload.activate(now)
 	for _, r := range s.Rules {
 		r.Live.Table.Renew(r.Gen, now, r.Numbers, r.MaxKeys)
 	}

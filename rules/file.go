@@ -47,6 +47,8 @@ type File struct {
 	Timeouts Timeouts
 	// Limits bound the head of a request.
 	Limits Limits
+	// Overload bounds the requests in progress in the whole gateway.
+	Overload OverloadSpec
 	// ShutdownTimeout is how long requests in progress may take after a stop; 0 is not at all.
 	ShutdownTimeout time.Duration
 	// ShutdownDelay is how long the gateway serves on, not ready, before it stops.
@@ -67,21 +69,6 @@ type File struct {
 type Listen struct {
 	Addr string
 	Pos  Pos
-}
-
-// RouteSpec is a route as the file says it.
-type RouteSpec struct {
-	// Name is the match as it is written, shortened; "/**" without one. It is the
-	// route's name in logs and metrics.
-	Name string
-	// Match are the requests it takes; nil is all of them.
-	Match *Match
-	// Upstream is the name of the pool.
-	Upstream string
-	// StripPrefix is a path in normal form that is cut from what the upstream
-	// gets; "" is nothing.
-	StripPrefix string
-	Pos         Pos
 }
 
 // RuleSpec is a rule as the file says it.

@@ -13,6 +13,7 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
+	homeless bool // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
@@ -45,6 +46,21 @@ func Parse(name string, data []byte) (*File, error) {
 		}
 	}
 	return nil, s.errors()
+}
+
+// FindAdmin returns the admin listener that a file asks for, also when something
+// else in it is wrong; and the default when it cannot be read.
+func FindAdmin(data []byte) Admin {
+	file := Defaults()
+	s, text := readSource("", data)
+	if len(s.errs) > 0 {
+		return file.Admin
+	}
+	if root := decode(s, text); root != nil {
+		p := &parser{source: s, file: &file}
+		p.read(root)
+	}
+	return file.Admin
 }
 
 // read reads the whole file into p.file. Upstreams come before the routes that
@@ -183,6 +199,9 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	if v := p.top.get("overload"); v != nil {
+		p.overload(v)
+	}
 	if v := p.top.get("admin"); v != nil {
 		p.admin(v)
 	}
@@ -252,8 +271,6 @@ func (p *parser) where() {
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
 	case p.top.has("upstream") && p.top.has("routes"):
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
-	case p.top.lacks("upstream") && p.top.lacks("upstreams"):
-		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	}
 	if short != nil {
 		p.upstream(short)
@@ -264,9 +281,14 @@ func (p *parser) where() {
 	defer p.hashNames()
 	if v := p.top.get("routes"); v != nil {
 		p.routes(v)
+		if p.homeless && p.top.lacks("upstream") && p.top.lacks("upstreams") {
+			p.fail(1, 0, 1, "add upstreams: { api: http://localhost:3000 }", "no upstream")
+		}
 		return
 	}
 	switch {
+	case !p.top.has("routes") && p.top.lacks("upstream") && p.top.lacks("upstreams"):
+		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	case p.top.has("routes"), short != nil && named != nil:
 	case len(p.file.Upstreams) == 1:
 		only := p.file.Upstreams[0]

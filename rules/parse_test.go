@@ -77,8 +77,22 @@ func TestEverySettingIsRead(t *testing.T) {
 		t.Errorf("servers %s", got)
 	}
 	checkPools(t, f.Upstreams)
-	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[4].Upstream != "web" {
+	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[8].Upstream != "web" {
 		t.Errorf("routes %+v", f.Routes)
+	}
+	if f.Routes[2].Rewrite.String() != "/new/{path.id}-x/{path.rest}" || *f.Routes[3].Respond != (Respond{410, "<p>gone</p>", "text/html"}) ||
+		f.Routes[4].Redirect.Status != 307 || f.Routes[5].Redirect.Status != 308 {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
+		t.Errorf("route %+v", r)
+	}
+	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
+		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)
+	}
+	if e := f.Routes[2].Request; len(e.Set) != 3 || e.Set[0].Name != "X-Client" || e.Set[2].Value.String() != `{"a": "b"}` || !slices.Equal(e.Remove, []string{"Cookie"}) ||
+		!slices.Equal(f.Routes[2].Response.Remove, []string{"Server", "X-Powered-By"}) {
+		t.Errorf("headers %+v, %+v", e, f.Routes[2].Response)
 	}
 	if got := f.Listen[1].Addr + " " + f.Listen[2].Addr; got != "[::1]:8443 localhost:8081" {
 		t.Errorf("listen %s", got)
@@ -477,5 +491,23 @@ func TestAFaultThatAliasesRepeatIsReportedOnce(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules:\n- {name: a, limit: &l 100}\n- {name: b, limit: *l}\n"))
 	if list, _ := err.(ErrorList); len(list) != 1 || list[0].Error() != `f.yaml:3:23: limit "100": 100 in how long?` {
 		t.Errorf("got:\n%v", err)
+	}
+}
+
+func TestTheAdminListenerIsFoundInABrokenFileToo(t *testing.T) {
+	for text, want := range map[string]Admin{
+		"upstream: http://a\nrules: [{ name: x, limt: 1/s }]\nadmin: 127.0.0.1:1234\n": {Addr: "127.0.0.1:1234"},
+		"admin: off\nrules: 7\n":          {Off: true},
+		"admin: { listen: '[::1]:99' }\n": {Addr: "[::1]:99"},
+		"admin: nonsense\n":               {Addr: "127.0.0.1:9900"},
+		"upstream: http://a\nrules: []\n": {Addr: "127.0.0.1:9900"},
+		"a: [\n":                          {Addr: "127.0.0.1:9900"},
+		"":                                {Addr: "127.0.0.1:9900"},
+	} {
+		got := FindAdmin([]byte(text))
+		got.Pos = Pos{}
+		if got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }

@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // upstream reads the shorthand: one URL, or a list of them.
 func (p *parser) upstream(n *node) {
@@ -138,98 +135,6 @@ func (p *parser) serverMap(n *node, s *Server) *node {
 		s.Backup = p.boolean(v, "backup")
 	}
 	return c.get("url")
-}
-
-// routes reads the list of routes.
-func (p *parser) routes(n *node) {
-	items := p.list(n, "routes")
-	if n.shape == sequence && len(n.items) == 0 {
-		p.failAt(n, "remove it, or add - upstream: …", "routes is empty: no request would go anywhere")
-	}
-	var names []string
-	known := map[string]bool{}
-	for _, u := range p.file.Upstreams {
-		names, known[u.Name] = append(names, u.Name), true
-	}
-	for i, item := range items {
-		where := " in route " + strconv.Itoa(i+1)
-		r := RouteSpec{Name: "/**", Pos: p.posOf(item)}
-		c := p.section(item, partRoute, "a route", where)
-		c.check()
-		if item.shape != mapping {
-			continue
-		}
-		if v := c.get("match"); v != nil {
-			r.Match, r.Name = p.match(v, "match"), matchText(v)
-			if v.shape == sequence && len(v.items) == 0 {
-				p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
-			}
-		}
-		if v := c.get("strip_prefix"); v != nil {
-			p.stripPrefix(v, &r)
-		}
-		p.routeUpstream(c, &r, where, names, known)
-		p.file.Routes = append(p.file.Routes, r)
-	}
-}
-
-// routeUpstream reads the name of a route's pool. Where there is only one pool
-// it need not be named.
-func (p *parser) routeUpstream(c *section, r *RouteSpec, where string, names []string, known map[string]bool) {
-	if !c.has("upstream") {
-		if len(names) == 1 {
-			r.Upstream = names[0]
-		} else if len(names) > 1 && c.lacks("upstream") {
-			p.failAt(c.node, "add upstream: "+list(names[:min(3, len(names))]), "no upstream%s", where)
-		}
-		return
-	}
-	v := c.get("upstream")
-	if v == nil {
-		return
-	}
-	text, ok := p.text(v, "upstream")
-	if !ok {
-		return
-	}
-	r.Upstream = text
-	if !known[text] {
-		hint := didYouMean(text, names[:min(100, len(names))])
-		if _, err := parseServer(text); err == nil {
-			hint = "give the URL a name under upstreams: and write the name here"
-		}
-		p.failAt(v, hint, "unknown upstream %s%s", quote(text), where)
-	}
-}
-
-// stripPrefix reads a path without wildcards.
-func (p *parser) stripPrefix(v *node, r *RouteSpec) {
-	text, ok := p.text(v, "strip_prefix")
-	if !ok {
-		return
-	}
-	normal, err := NormalPath(text)
-	switch {
-	case text == "" || text[0] != '/':
-		p.failAt(v, "write /"+text, "strip_prefix %s: must begin with /", quote(text))
-	case err != nil:
-		p.failAt(v, "", "strip_prefix %s: %v", quote(text), err)
-	case normal == "/":
-		p.failAt(v, "remove it", "strip_prefix %s cuts nothing", quote(text))
-	case hasWildcard(text):
-		p.failAt(v, "write a plain path, like /api", "strip_prefix %s: a prefix takes no *, : or ?", quote(text))
-	default:
-		r.StripPrefix = normal
-	}
-}
-
-func hasWildcard(path string) bool {
-	for i, c := range path {
-		if c == '*' || c == '?' || c == '#' || c == ':' && path[i-1] == '/' {
-			return true
-		}
-	}
-	return false
 }
 
 // failServer reports a bad URL. What may hold a password is not repeated.

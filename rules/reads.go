@@ -45,7 +45,7 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 		look(r.match)
 	}
 	for _, r := range s.Routes {
-		look(r.match)
+		look(r.Match)
 		if r.hash != nil {
 			note(r.hash.parts[0])
 		}

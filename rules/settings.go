@@ -13,11 +13,16 @@ const (
 	partUpstream part = "upstream"
 	partServer   part = "server"
 	partRoute    part = "route"
+	partHeaders  part = "headers"
+	partEdit     part = "headers of a message"
+	partRedirect part = "redirect"
+	partRespond  part = "respond"
 	partRule     part = "rule"
 	partMatch    part = "match"
 	partReject   part = "reject"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
+	partOverload part = "overload"
 	partAdmin    part = "admin"
 	partLog      part = "log"
 	partCost     part = "cost"
@@ -38,10 +43,10 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload",
 		},
 		later: []string{
-			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state", "overload",
+			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
@@ -55,9 +60,12 @@ var settings = map[part]names{
 	partBalance:     {known: []string{"hash"}},
 	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix"},
-		later: []string{"priority", "timeout", "max_body", "headers", "rewrite", "redirect", "respond"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
 	},
+	partHeaders:  {known: []string{"request", "response"}},
+	partEdit:     {known: []string{"set", "remove"}},
+	partRedirect: {known: []string{"to", "status"}},
+	partRespond:  {known: []string{"status", "body", "content_type"}},
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
@@ -72,11 +80,12 @@ var settings = map[part]names{
 		known: []string{"header_bytes", "headers", "url"},
 		later: []string{"connections", "connections_per_ip"},
 	},
-	partAdmin:  {known: []string{"listen"}, later: []string{"token"}},
-	partCost:   {known: []string{"header", "reserve", "max"}},
-	partCount:  {known: []string{"status"}},
-	partRefund: {known: []string{"status", "upstream_error"}},
-	partLog:    {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partOverload: {known: []string{"max_in_flight", "reserve"}},
+	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
+	partCost:     {known: []string{"header", "reserve", "max"}},
+	partCount:    {known: []string{"status"}},
+	partRefund:   {known: []string{"status", "upstream_error"}},
+	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -89,6 +98,7 @@ var (
 	}
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
+	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
@@ -130,9 +140,13 @@ var familiar = map[part]map[string]string{
 	partUpstreamTLS: {"sni": "server_name", "insecure_skip_verify": "insecure", "certificate": "cert", "root_ca": "ca"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
-		"strip_path": "strip_prefix",
+		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",
 	},
-	partReject: {"code": "status", "message": "detail"},
+	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
+	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
+	partOverload: {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
+	partRespond:  {"code": "status", "text": "body"},
+	partReject:   {"code": "status", "message": "detail"},
 }
 
 // names returns all settings of a part.

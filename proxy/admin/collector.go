@@ -8,6 +8,7 @@ import (
 
 	"gateway/proxy"
 	"gateway/proxy/upstream"
+	"gateway/rules"
 )
 
 // collector reads the counters of the gateway at scrape time.
@@ -32,6 +33,8 @@ var (
 	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
 	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
+	shed = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
+
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
 	units     = desc("rule_units_total", "Units taken.", "rule")
 	nearLimit = desc("rule_near_limit_total", "Decisions after which four fifths of the limit or more were used.", "rule")
@@ -52,7 +55,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped,
+		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, shed,
 		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, reloads, reloadOK, reloadSuccess,
 	} {
 		ch <- d
@@ -94,6 +97,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		lost += c.c.Dropped()
 	}
 	counter(dropped, float64(lost))
+	if o := snap.Rules().Overload; o != nil {
+		for _, p := range rules.Priorities {
+			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
+		}
+	}
 	for _, r := range snap.Rules().Rules {
 		live := r.Live
 		for _, d := range []struct {

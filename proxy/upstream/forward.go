@@ -37,6 +37,9 @@ type Request struct {
 	// SentPath(r), or what strip_prefix leaves of it. Empty is the base path
 	// alone, or / where there is none.
 	Path string
+	// Timeout replaces the pool's time to the first byte of an answer, unless it
+	// is 0; negative is none.
+	Timeout time.Duration
 	// Tunnel closes a WebSocket that has carried no byte either way for so
 	// long; 0 is never.
 	Tunnel time.Duration
@@ -84,11 +87,12 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 			r = withoutUpgrade(r)
 		}
 	}
-	if r.ContentLength != 0 {
+	f.first.span, f.stall = p.timeouts(q.Timeout)
+	if r.ContentLength != 0 || f.first.span > 0 {
 		var cancel context.CancelCauseFunc
 		f.Context, cancel = context.WithCancelCause(f.Context)
 		defer cancel(nil)
-		f.cancel = cancel
+		f.cancel, f.first.cancel = cancel, cancel
 	}
 	p.proxy.ServeHTTP(w, r.WithContext(f))
 }
@@ -110,7 +114,9 @@ type flight struct {
 	waited    time.Duration
 	attempt   attempt
 
-	body   *clientBody             // nil without one
+	body   *clientBody // nil without one
+	first  firstByte
+	stall  time.Duration           // that a server may take no more of the body; 0 is no bound
 	cancel context.CancelCauseFunc // with a body only
 	tunnel *tunnel                 // once the client's connection is taken over
 }
@@ -146,7 +152,7 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	if out.Body != nil {
 		f.body = &clientBody{
 			src:        out.Body,
-			stall:      p.stall,
+			stall:      f.stall,
 			cancel:     f.cancel,
 			unblamable: func() bool { return f.attempt.heard.Load() || f.in.Context().Err() != nil },
 			interrupt:  f.interrupt,

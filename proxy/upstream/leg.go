@@ -47,6 +47,10 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = &DownError{err}
 	}
 	f.waited = time.Since(start)
+	if f.first.stop() && err == nil {
+		res.Body.Close() // what came at last has just been cancelled
+		err = &LateError{}
+	}
 	if f.body != nil && f.body.rest() && err == nil {
 		// The watch has just cancelled what was answered at last.
 		res.Body.Close()
@@ -77,6 +81,7 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 		}
 	}
 	t.GotFirstResponseByte = func() { a.heard.Store(true) }
+	t.WroteRequest = f.first.start
 	relay := t.Got1xxResponse
 	t.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
 		a.heard.Store(false) // the answer is still to come
@@ -141,6 +146,9 @@ func (f *flight) blame(err error) error {
 		case b.stalled():
 			err = &StallError{}
 		}
+	}
+	if f.first.isLate() {
+		left, err = false, &LateError{}
 	}
 	if left {
 		return err

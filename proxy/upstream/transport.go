@@ -23,7 +23,6 @@ func (s *Server) connect(spec *rules.Upstream, tls *tls.Config) {
 	s.h1 = newTransport(spec, s, tls, false)
 	check := newTransport(spec, s, tls, s.h2c)
 	check.DisableKeepAlives = true // a check is about taking connections, too
-	check.ResponseHeaderTimeout = 0
 	s.checks = check
 	if s.h2c {
 		s.prior = newTransport(spec, s, nil, true)
@@ -46,7 +45,6 @@ func newTransport(spec *rules.Upstream, s *Server, tls *tls.Config, h2c bool) *h
 		DialContext:            s.dialer(spec.ConnectTimeout),
 		TLSClientConfig:        tls,
 		TLSHandshakeTimeout:    spec.ConnectTimeout,
-		ResponseHeaderTimeout:  spec.Timeout, // starts once the request is written
 		ExpectContinueTimeout:  expectFor,
 		IdleConnTimeout:        spec.IdleTimeout,
 		MaxIdleConnsPerHost:    maxIdle,
