@@ -284,3 +284,24 @@ func TestAServerThatComesUpTakesThoseThatWait(t *testing.T) {
 	p.leave(p.servers[0])
 	p.leave(p.servers[1])
 }
+
+// TestAConnectionClosedBeforeItsFirstRequestHurtsNoGET has a server close every
+// other connection as soon as it is made, which net/http calls idle.
+func TestAConnectionClosedBeforeItsFirstRequestHurtsNoGET(t *testing.T) {
+	var made atomic.Int32
+	addr := raw(t, func(c net.Conn, r *bufio.Reader) {
+		if made.Add(1)%2 == 1 {
+			return
+		}
+		if _, err := header(r); err == nil {
+			io.WriteString(c, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+		}
+	})
+	gw, d, _ := front(t, "http://"+addr)
+	c := client(t)
+	for i := range 100 {
+		if res, _ := get(t, c, gw.URL); res.StatusCode != 204 {
+			t.Fatalf("GET %d: got %d; failed with %v", i, res.StatusCode, d.failures())
+		}
+	}
+}

@@ -41,11 +41,12 @@ func (f *flight) another(err error, again int) *Server {
 
 // repeatable reports whether f may be sent again although a server may have it:
 // it asks for nothing to be changed, has no body, and its connection broke before
-// a byte of an answer. A slow answer is waited for once only.
+// a byte of an answer: whatever net/http then calls it, the connection is to blame.
+// A slow answer is waited for once only.
 func (f *flight) repeatable(err error) bool {
 	a := &f.attempt
-	return idempotent(f.in.Method) && f.body == nil && !a.heard.Load() && a.interim.Load() == 0 &&
-		isNetwork(err) && !isTimeout(err) && f.in.Context().Err() == nil
+	return idempotent(f.in.Method) && f.body == nil && a.connected.Load() && !a.heard.Load() && a.interim.Load() == 0 &&
+		!isTimeout(err) && f.in.Context().Err() == nil
 }
 
 func idempotent(method string) bool {
