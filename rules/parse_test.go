@@ -67,7 +67,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
-	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
 		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
 		t.Errorf("settings %+v", f)

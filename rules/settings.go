@@ -76,10 +76,7 @@ var settings = map[part]names{
 	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
-	partLimits: {
-		known: []string{"header_bytes", "headers", "url"},
-		later: []string{"connections", "connections_per_ip"},
-	},
+	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
 	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},
