@@ -20,6 +20,7 @@ type conn struct {
 	net.Conn
 	span  time.Duration // 0 is no bound
 	peer  netip.AddrPort
+	early []byte // came behind a PROXY header; read first
 	doors *Doors
 	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
 	gone  atomic.Bool

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gateway/rules"
 )
 
 // Entry says which connections are let in. A change holds for those that come
@@ -20,6 +22,9 @@ type Entry struct {
 	Connections, PerAddress int64
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client.
 	IPv6Prefix int
+	// Proxies, unless nil, are the only peers that get in, and each of their
+	// connections must begin with a PROXY header.
+	Proxies *rules.Prefixes
 	// Spare is how many file descriptors are held back, for these connections
 	// alone, when others have taken all there are.
 	Spare int
@@ -41,9 +46,12 @@ func AutoConnections() int64 {
 const (
 	tooMany     = "connections"
 	tooManyByIP = "connections_per_ip"
+
+	untrustedProxy = "untrusted_peer"
+	badProxyHeader = "proxy_header"
 )
 
-var reasons = [...]string{tooMany, tooManyByIP}
+var reasons = [...]string{tooMany, tooManyByIP, untrustedProxy, badProxyHeader}
 
 // visitors are the connections that are in.
 type visitors struct {
@@ -80,6 +88,16 @@ func (d *Doors) receive(c net.Conn) {
 		d.refuse(n, tooMany)
 		return
 	}
+	if e.Proxies != nil {
+		d.introduce(n, e)
+		return
+	}
+	d.welcome(n, e)
+}
+
+// welcome hands a connection whose client is known to the server, unless that
+// client has enough of them.
+func (d *Doors) welcome(n *conn, e *Entry) {
 	if !d.count(n, e) {
 		d.refuse(n, tooManyByIP)
 		return
@@ -118,7 +136,7 @@ func (d *Doors) count(c *conn, e *Entry) bool {
 
 // refuse closes a connection that is not let in.
 func (d *Doors) refuse(c *conn, why string) {
-	c.Close()
+	defer c.Close()
 	for i, reason := range reasons {
 		if reason == why {
 			d.visitors.refused[i].Add(1)

@@ -37,6 +37,9 @@ type File struct {
 	Block *Match
 	// TrustedProxies are the peers whose forwarding headers are believed.
 	TrustedProxies Prefixes
+	// ProxyProtocol says that trusted proxies begin each connection with a PROXY
+	// header, and that nobody else may connect.
+	ProxyProtocol bool
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
 	IPv6Prefix int
 	// RateLimitHeaders is "draft-11" or "off".

@@ -316,6 +316,13 @@ func (p *parser) who() {
 			p.wrongShape(v, "trusted_proxies", "a list, like [10.0.0.0/8]")
 		}
 	}
+	if v := p.top.get("proxy_protocol"); v != nil {
+		p.file.ProxyProtocol = p.boolean(v, "proxy_protocol")
+		if p.file.ProxyProtocol && (p.top.lacks("trusted_proxies") || p.top.isEmptyList("trusted_proxies")) {
+			p.failAt(p.top.keys["proxy_protocol"], "name your balancers: trusted_proxies: [10.0.0.0/8]",
+				"proxy_protocol without trusted_proxies: nobody could connect")
+		}
+	}
 	if v := p.top.get("exempt"); v != nil {
 		p.file.Exempt = p.match(v, "exempt")
 	}

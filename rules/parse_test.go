@@ -87,6 +87,9 @@ func TestEverySettingIsRead(t *testing.T) {
 	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
 		t.Errorf("route %+v", r)
 	}
+	if !f.ProxyProtocol {
+		t.Error("proxy_protocol is not read")
+	}
 	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
 		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)
 	}

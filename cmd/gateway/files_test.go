@@ -27,7 +27,8 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			t.Parallel()
 			up := newUpstream(t, nil)
 			path := t.TempDir() + "/gateway.yaml"
-			write(t, path, ports+limits+"upstream: "+up.URL+"\nrules: [{ name: all, key: global, limit: 1000/h }]\n")
+			// None of the connections says anything, and none is cut for it meanwhile.
+			write(t, path, ports+limits+"timeouts: { read_header: 10m }\nupstream: "+up.URL+"\nrules: [{ name: all, key: global, limit: 1000/h }]\n")
 			g := serveFileAt(t, path, withFiles(256))
 			var open []net.Conn
 			for range 400 {

@@ -152,6 +152,9 @@ func doorSettings(f *rules.File) proxy.DoorSettings {
 
 func entry(f *rules.File) proxy.Entry {
 	e := proxy.Entry{Connections: f.Limits.Connections, PerAddress: f.Limits.ConnectionsPerIP, IPv6Prefix: f.IPv6Prefix}
+	if f.ProxyProtocol {
+		e.Proxies = &f.TrustedProxies
+	}
 	if e.Connections == 0 {
 		e.Connections = proxy.AutoConnections()
 	}
