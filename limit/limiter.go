@@ -335,6 +335,8 @@ func (c *Claim) store() {
 		h.put(c.next)
 		c.note(h)
 		return
+	case c.found && c.s.sides == nil:
+		c.s.states[c.place] = c.next
 	case c.found:
 		c.s.homeAt(int(c.place)).put(c.next)
 	default:

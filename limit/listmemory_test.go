@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -164,15 +165,24 @@ func TestSidesAreAccounted(t *testing.T) {
 	n.Refunds = window(t, 5, time.Minute)
 	table := NewTable(n, 1<<20, b)
 	const keys = 20_000
-	before := heap()
 	for i := range keys {
 		g, _ := reserve(table, start, key(i), 1)
 		g.Done(start, giveBack(int64(i%2)))
 	}
 	audit(t, table)
-	used := heap() - before
-	if st := table.Stats(); st.Bytes != b.Used() || st.Bytes < used*95/100 || st.Bytes > used*105/100 {
-		t.Errorf("Stats says %d bytes, the budget %d; the heap grew by %d", st.Bytes, b.Used(), used)
+	if st := table.Stats(); st.Bytes != b.Used() || st.Bytes < keys*(slotBytes+sideBytes) || st.Bytes > keys*(slotBytes+sideBytes)*14/10 {
+		t.Errorf("Stats says %d bytes, the budget %d, for %d keys of %d", st.Bytes, b.Used(), keys, slotBytes+sideBytes)
+	}
+	for name, c := range map[string][2]uintptr{ // what is counted is what it takes
+		"a place":          {slotBytes, unsafe.Sizeof(Digest{}) + unsafe.Sizeof(State{})},
+		"what is beside":   {sideBytes, unsafe.Sizeof(side{})},
+		"a list":           {listBytes, unsafe.Sizeof(stamps{})},
+		"an entry of it":   {stampBytes, unsafe.Sizeof(stamp{})},
+		"a shard, at most": {max(shardSize, unsafe.Sizeof(shard{})), shardSize},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s takes %d bytes and is counted as %d", name, c[1], c[0])
+		}
 	}
 	table.Sweep(start.Add(30 * sec))
 	if got := table.Stats().Keys; got != keys/2 { // a unit is back in 12 s, but not what may be refunded

@@ -80,6 +80,17 @@ func (g *Gateway) Close() {
 	}
 }
 
+// Stale reports whether a file that a pool in force has read holds something else
+// by now, so that a Snapshot built of the same file would differ.
+func (g *Gateway) Stale() bool {
+	for _, p := range g.Current().pools {
+		if !p.Equal(p.Spec()) {
+			return true
+		}
+	}
+	return false
+}
+
 // InFlight returns the number of requests in progress, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.inFlight.Load() }
 

@@ -48,6 +48,21 @@ func Parse(name string, data []byte) (*File, error) {
 	return nil, s.errors()
 }
 
+// FindAdmin returns the admin listener that a file asks for, also when something
+// else in it is wrong; and the default when it cannot be read.
+func FindAdmin(data []byte) Admin {
+	file := Defaults()
+	s, text := readSource("", data)
+	if len(s.errs) > 0 {
+		return file.Admin
+	}
+	if root := decode(s, text); root != nil {
+		p := &parser{source: s, file: &file}
+		p.read(root)
+	}
+	return file.Admin
+}
+
 // read reads the whole file into p.file. Upstreams come before the routes that
 // name them, and what rules inherit before the rules.
 func (p *parser) read(root *node) {

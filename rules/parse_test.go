@@ -496,3 +496,21 @@ func TestAFaultThatAliasesRepeatIsReportedOnce(t *testing.T) {
 		t.Errorf("got:\n%v", err)
 	}
 }
+
+func TestTheAdminListenerIsFoundInABrokenFileToo(t *testing.T) {
+	for text, want := range map[string]Admin{
+		"upstream: http://a\nrules: [{ name: x, limt: 1/s }]\nadmin: 127.0.0.1:1234\n": {Addr: "127.0.0.1:1234"},
+		"admin: off\nrules: 7\n":          {Off: true},
+		"admin: { listen: '[::1]:99' }\n": {Addr: "[::1]:99"},
+		"admin: nonsense\n":               {Addr: "127.0.0.1:9900"},
+		"upstream: http://a\nrules: []\n": {Addr: "127.0.0.1:9900"},
+		"a: [\n":                          {Addr: "127.0.0.1:9900"},
+		"":                                {Addr: "127.0.0.1:9900"},
+	} {
+		got := FindAdmin([]byte(text))
+		got.Pos = Pos{}
+		if got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}

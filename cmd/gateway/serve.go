@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +51,7 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply}
+	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
@@ -139,7 +141,22 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 		}}
 	}
 	diff := now.Rules().Change(before.Rules()).String()
+	if now.Rules().Hash == before.Rules().Hash {
+		diff = "files of " + renewed(before, now)
+	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
+}
+
+// renewed names the upstreams of which now has another pool.
+func renewed(before, now *proxy.Snapshot) string {
+	var names []string
+	for name, p := range now.Pools() {
+		if before.Pools()[name] != p {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	slices.Sort(names)
+	return "upstream " + strings.Join(names, ", ")
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {

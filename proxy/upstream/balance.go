@@ -11,6 +11,7 @@ type wish struct {
 	tried []*Server // not these
 	full  bool      // one that has no place free will do
 	out   bool      // one that is out after failures will do
+	up    bool      // one that checks say is down will not do
 }
 
 // fits reports whether s is what w wants.
@@ -19,6 +20,9 @@ func (p *Pool) fits(s *Server, w *wish) bool {
 		if s == t {
 			return false
 		}
+	}
+	if w.up && s.down.Load() {
+		return false
 	}
 	return (w.full || !s.isFull(p.most)) && (w.out || s.in(p.now))
 }

@@ -173,7 +173,9 @@ func TestAServerThatChecksSayIsDownIsNotTheOtherThatIsIn(t *testing.T) {
 func TestNothingRunsForAPoolBeforeStartAndAfterClose(t *testing.T) {
 	up := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for i := range 200 {
-		p, err := New(checked(t, up.URL, "http://"+refused(t)), Options{})
+		s := checked(t, up.URL, "http://"+refused(t))
+		s.Health.Interval = 20 * time.Millisecond
+		p, err := New(s, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,6 +252,24 @@ func TestOneServerDownByItsCheckGetsNothing(t *testing.T) {
 	}
 	if served[0].Load() != 10 {
 		t.Errorf("got %d requests of 20 once it is up", served[0].Load())
+	}
+}
+
+func TestInAPanicOneServerThatIsUpSavesEveryRequest(t *testing.T) {
+	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	for _, balance := range []string{"least_conn", "round_robin", "random", "hash"} {
+		s := checked(t, up.URL, "http://"+refused(t), "http://"+refused(t), "http://"+refused(t))
+		s.Balance = balance
+		p := newPool(t, s)
+		for i := range 3 {
+			p.judge(p.servers[1+i], errors.New("bad"))
+		}
+		gw, c := gateway(t, p, &door{}), client(t)
+		for range 30 {
+			if res, _ := get(t, c, gw.URL); res.StatusCode != 200 {
+				t.Errorf("%s: got %d", balance, res.StatusCode)
+			}
+		}
 	}
 }
 

@@ -24,7 +24,11 @@ func (f *flight) another(err error, again int) *Server {
 		return nil
 	}
 	f.tried = append(f.tried, f.server)
-	w := wish{key: f.key, tried: f.tried}
+	w := wish{key: f.key, tried: f.tried, up: true} // when requests go to all, a second one that is down is no help
+	if s := f.pool.choose(&w); s != nil {
+		return s
+	}
+	w.up = false
 	if s := f.pool.choose(&w); s != nil || unsent {
 		return s
 	}
@@ -75,6 +79,8 @@ func (f *flight) moveTo(s *Server, req *http.Request) *http.Request {
 // forbidRepeats keeps net/http from sending out again by itself once a server may
 // have it, which it does when a kept connection turns out closed: it takes
 // requests with a body of its own for unrepeatable, also when nothing is in it.
+// It then looks into that body, but not into one of TRACE, which it would send in
+// chunks; so TRACE is left alone.
 func forbidRepeats(out *http.Request) {
 	if out.Body == nil && out.Method != http.MethodTrace {
 		out.Body = nothing{}
