@@ -24,6 +24,8 @@ type DoorSettings struct {
 	// HeaderBytes is the most a request's head may have before net/http itself
 	// refuses it.
 	HeaderBytes int
+	// Entry says which connections are let in.
+	Entry Entry
 }
 
 // Doors are the listening sockets of one handler: HTTP/1.1, and HTTP/2 with
@@ -41,6 +43,10 @@ type Doors struct {
 	current atomic.Pointer[serving]
 	old     []*serving // replaced by other settings, with connections left
 	wg      sync.WaitGroup
+
+	entry    atomic.Pointer[Entry]
+	visitors visitors
+	spare    spare
 
 	newcomers atomic.Int64 // connections whose first request has not come yet
 }
@@ -158,6 +164,10 @@ func (d *Doors) Addrs() []string {
 
 // Configure changes the settings of new connections.
 func (d *Doors) Configure(s DoorSettings) {
+	entry := s.Entry
+	d.entry.Store(&entry)
+	d.spare.keep(entry.Spare)
+	s.Entry = Entry{} // nothing to a server
 	now := d.current.Load()
 	if now != nil && now.settings == s {
 		return
@@ -212,7 +222,8 @@ func (d *Doors) serve(n *door) {
 			c, err := n.ln.Accept()
 			if err == nil {
 				pause = 0
-				d.hand(c)
+				d.receive(c)
+				d.spare.fill()
 				continue
 			}
 			if isTimeout(err) {
@@ -222,6 +233,9 @@ func (d *Doors) serve(n *door) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
+			if d.spare.lend(err) {
+				continue
+			}
 			// Out of file descriptors, mostly: it passes as connections end.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			d.log.Warn("accepting a connection", "err", err, "pause", pause)
@@ -230,6 +244,7 @@ func (d *Doors) serve(n *door) {
 			case <-d.base.Done():
 				return
 			}
+			d.spare.fill()
 		}
 	})
 }
@@ -243,14 +258,13 @@ func (d *Doors) takeRest(n *door) {
 		if err != nil {
 			return
 		}
-		d.hand(c)
+		d.receive(c)
 	}
 }
 
 // hand gives a connection to the server of the present settings.
-func (d *Doors) hand(c net.Conn) {
+func (d *Doors) hand(n *conn) {
 	d.newcomers.Add(1)
-	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d}
 	for {
 		s := d.current.Load()
 		n.span = s.settings.Write
@@ -260,7 +274,7 @@ func (d *Doors) hand(c net.Conn) {
 		case <-s.closed:
 			if d.current.Load() == s { // shut down
 				n.hear()
-				c.Close()
+				n.Close()
 				return
 			}
 		}
@@ -338,6 +352,7 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 		s.server.Close()
 	}
 	d.wg.Wait()
+	d.spare.keep(0)
 	return err
 }
 

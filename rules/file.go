@@ -37,6 +37,9 @@ type File struct {
 	Block *Match
 	// TrustedProxies are the peers whose forwarding headers are believed.
 	TrustedProxies Prefixes
+	// ProxyProtocol says that trusted proxies begin each connection with a PROXY
+	// header, and that nobody else may connect.
+	ProxyProtocol bool
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
 	IPv6Prefix int
 	// RateLimitHeaders is "draft-11" or "off".
@@ -142,11 +145,16 @@ type Timeouts struct {
 	Tunnel     time.Duration // of a WebSocket without a byte either way
 }
 
-// Limits bound the head of a request.
+// Limits bound the head of a request, and connections.
 type Limits struct {
 	HeaderBytes int64 // all header fields together; 431 above
 	Headers     int   // how many; 431 above
 	URL         int64 // bytes of the request target; 414 above
+
+	// Connections is the most at one time; 0 is as many as the process can have.
+	Connections int64
+	// ConnectionsPerIP is the most of one client's address; 0 is no bound.
+	ConnectionsPerIP int64
 }
 
 // Admin is the admin listener: an address on the loopback, or off.

@@ -181,6 +181,23 @@ func (p *parser) limits(n *node) {
 	if v := c.get("url"); v != nil {
 		p.size(v, "url", &l.URL, 64, 1<<20)
 	}
+	p.connections(c, "connections", "auto", &l.Connections)
+	p.connections(c, "connections_per_ip", "none", &l.ConnectionsPerIP)
+}
+
+// connections reads a number of connections, or the word that stands for what
+// holds without it.
+func (p *parser) connections(c *section, name, word string, to *int64) {
+	v := c.get(name)
+	switch {
+	case v == nil || v.shape == scalar && v.text == word:
+	case v.shape == scalar && v.word == wordText:
+		p.failAt(v, "write a number, or "+word, "%s %s: not a number of connections", name, quote(v.text))
+	default:
+		if n, ok := p.whole(v, name, 1, maxNumber); ok {
+			*to = n
+		}
+	}
 }
 
 // process reads what concerns the process as a whole.
@@ -312,6 +329,13 @@ func (p *parser) who() {
 			}
 		} else {
 			p.wrongShape(v, "trusted_proxies", "a list, like [10.0.0.0/8]")
+		}
+	}
+	if v := p.top.get("proxy_protocol"); v != nil {
+		p.file.ProxyProtocol = p.boolean(v, "proxy_protocol")
+		if p.file.ProxyProtocol && (p.top.lacks("trusted_proxies") || p.top.isEmptyList("trusted_proxies")) {
+			p.failAt(p.top.keys["proxy_protocol"], "name your balancers: trusted_proxies: [10.0.0.0/8]",
+				"proxy_protocol without trusted_proxies: nobody could connect")
 		}
 	}
 	if v := p.top.get("exempt"); v != nil {

@@ -67,7 +67,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
-	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
 		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
 		t.Errorf("settings %+v", f)
@@ -86,6 +86,9 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
 		t.Errorf("route %+v", r)
+	}
+	if !f.ProxyProtocol {
+		t.Error("proxy_protocol is not read")
 	}
 	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
 		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)

@@ -43,10 +43,10 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
 		},
 		later: []string{
-			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state",
+			"include", "tls", "groups", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
@@ -76,10 +76,7 @@ var settings = map[part]names{
 	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
-	partLimits: {
-		known: []string{"header_bytes", "headers", "url"},
-		later: []string{"connections", "connections_per_ip"},
-	},
+	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
 	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},

@@ -40,17 +40,6 @@ func (t Template) fill(value func(name string) string) string {
 	return b.String()
 }
 
-// places returns the placeholders.
-func (t Template) places() []string {
-	var names []string
-	for _, p := range t.parts {
-		if p.place {
-			names = append(names, p.text)
-		}
-	}
-	return names
-}
-
 // parseTemplate splits text at its placeholders. A brace that begins none is text.
 func parseTemplate(text string) Template {
 	t := Template{text: text}

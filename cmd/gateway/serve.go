@@ -163,12 +163,25 @@ func doorSettings(f *rules.File) proxy.DoorSettings {
 	return proxy.DoorSettings{
 		ReadHeader: f.Timeouts.ReadHeader, Idle: f.Timeouts.Idle, Write: f.Timeouts.Write,
 		HeaderBytes: int(f.Limits.HeaderBytes + f.Limits.URL),
+		Entry:       entry(f),
 	}
+}
+
+func entry(f *rules.File) proxy.Entry {
+	e := proxy.Entry{Connections: f.Limits.Connections, PerAddress: f.Limits.ConnectionsPerIP, IPv6Prefix: f.IPv6Prefix}
+	if f.ProxyProtocol {
+		e.Proxies = &f.TrustedProxies
+	}
+	if e.Connections == 0 {
+		e.Connections = proxy.AutoConnections()
+	}
+	return e
 }
 
 // adminSettings are those of the admin listener, whatever the file says.
 var adminSettings = proxy.DoorSettings{
 	ReadHeader: 10 * time.Second, Idle: 2 * time.Minute, Write: 30 * time.Second, HeaderBytes: 64 << 10,
+	Entry: proxy.Entry{Connections: 64, Spare: 8},
 }
 
 func accessFormat(access string, out io.Writer) string {
@@ -289,12 +302,13 @@ func (s *server) tables() []*limit.Table { return s.gateway.Current().Rules().Ta
 
 func (s *server) adminHandler() http.Handler {
 	return admin.NewHandler(admin.Config{
-		Gateway: s.gateway,
-		Ready:   func() bool { return !s.draining.Load() },
-		Reload:  s.reload,
-		Reloads: s.reloads,
-		Build:   build(),
-		Dropped: s.log.queue.dropped.Load,
+		Gateway:     s.gateway,
+		Ready:       func() bool { return !s.draining.Load() },
+		Reload:      s.reload,
+		Reloads:     s.reloads,
+		Build:       build(),
+		Dropped:     s.log.queue.dropped.Load,
+		Connections: s.public.Connections,
 	})
 }
 

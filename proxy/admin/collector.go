@@ -33,7 +33,9 @@ var (
 	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
 	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
-	shed = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
+	conns   = desc("connections", "Connections open, tunnels included.")
+	refused = desc("connections_refused_total", "Connections closed as soon as they had come.", "reason")
+	shed    = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
 
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
 	units     = desc("rule_units_total", "Units taken.", "rule")
@@ -55,7 +57,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, shed,
+		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
 		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, reloads, reloadOK, reloadSuccess,
 	} {
 		ch <- d
@@ -97,6 +99,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		lost += c.c.Dropped()
 	}
 	counter(dropped, float64(lost))
+	if c.c.Connections != nil {
+		stats := c.c.Connections()
+		gauge(conns, float64(stats.Open))
+		for reason, n := range stats.Refused {
+			counter(refused, float64(n), reason)
+		}
+	}
 	if o := snap.Rules().Overload; o != nil {
 		for _, p := range rules.Priorities {
 			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
