@@ -178,6 +178,11 @@ func (x *exchange) refuse(v limit.Verdict) {
 	first := x.refusing[0]
 	spec := &first.Reject
 	wait := v.Wait
+	if wait > 0 {
+		// It counts from the instant of the request; the client begins to wait when
+		// it has the answer.
+		wait = max(1, wait-x.g.clock.Now().Sub(x.start))
+	}
 	if spec.Jitter > 0 && wait > 0 {
 		wait += time.Duration(x.random(int64(wait)/100*int64(spec.Jitter) + 1))
 	}
