@@ -47,7 +47,7 @@ func TestAServerThatIsDownShowsInTheMetrics(t *testing.T) {
 	t.Parallel()
 	up := newUpstream(t, nil)
 	dead := "http://127.0.0.1:1"
-	g := serve(t, ports+"upstreams:\n  api: { servers: [ "+up.URL+", "+dead+", \"http://127.0.0.2:1\" ], health: { path: /, interval: 100ms } }\nrules: []\n")
+	g := serve(t, ports+"upstreams:\n  api: { servers: [ "+up.URL+", "+dead+", \"http://127.0.0.2:1\" ], health: { path: /, interval: 1s } }\nrules: []\n")
 	eventually(t, "both are down", func() bool {
 		m := g.metrics()
 		return m[`gateway_upstream_panic{upstream="api"}`] == 1 && m[`gateway_upstream_health_failures_total{server="`+dead+`",upstream="api"}`] > 1
