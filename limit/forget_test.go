@@ -107,6 +107,50 @@ func TestLateClockAfterASweepGrantsNothing(t *testing.T) {
 	}
 }
 
+// Neither does a shard forget the time when it is split, nor may a request that
+// still holds a dropped one use it.
+func TestSplitAndDroppedShardsKeepTheTime(t *testing.T) {
+	table := NewTable(windowNumbers(t, 1, time.Minute), 100, NewBudget(1<<20))
+	take(table, start.Add(time.Minute), key(1), 1)
+	for i := range 10 {
+		s := table.lock(key(i))
+		table.split(s, key(i)).mu.Unlock()
+	}
+	for i := 2; i < 10; i++ {
+		_, late := take(table, start, key(i), 1)
+		if _, r := take(table, start.Add(time.Minute), key(i), 1); !late.OK || r.OK {
+			t.Fatalf("client %d: a late one passed %v and a second in the same minute %v", i, late.OK, r.OK)
+		}
+	}
+	shards := distinct(table)
+	table.Sweep(start.Add(2 * time.Minute))
+	for _, s := range shards {
+		if !s.dead {
+			t.Error("a dropped shard is not marked so")
+		}
+	}
+}
+
+// Where keys go one by one memory goes with them, at half steps.
+func TestForgettingOneByOneGivesMemoryBackToo(t *testing.T) {
+	table := tokenTable(t, 1, time.Minute, 1)
+	const n = 20_000
+	for i := range n {
+		take(table, start.Add(time.Duration(i)*ms), key(i), 1)
+	}
+	for i := 100; i < n; i += 100 {
+		table.Sweep(start.Add(time.Minute + time.Duration(i-1)*ms))
+		st := table.Stats()
+		if st.Keys != int64(n-i) {
+			t.Fatalf("%d keys, want %d", st.Keys, n-i)
+		}
+		if most := 160*st.Keys + 8192; st.Bytes > most {
+			t.Fatalf("%d bytes for %d keys", st.Bytes, st.Keys)
+		}
+	}
+	audit(t, table)
+}
+
 // An idle key of a shard that is not empty is forgotten too, and a refused or
 // free request does not keep a Table in memory.
 func TestRequestsThatTookNothingLeaveNothing(t *testing.T) {

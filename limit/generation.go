@@ -26,6 +26,19 @@ type generation struct {
 	at   Instant // when it took over from the one before
 	nums Numbers
 	next atomic.Pointer[generation]
+
+	token *tokenBucket // that of nums.Bucket, if it is one: the usual case, without the interface
+}
+
+func newGeneration(num uint32, at Instant, nums Numbers) *generation {
+	g := &generation{num: num, at: at, nums: nums}
+	switch b := nums.Bucket.(type) {
+	case tokenBucket:
+		g.token = &b
+	case gcra:
+		g.token = &b.tokenBucket
+	}
+	return g
 }
 
 // listed says that the instants of all units are in a list, which no edit of the
@@ -58,12 +71,13 @@ func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool)
 
 // worth returns how many of n units that were taken under g at the instant at
 // can still be given back under the numbers of generation to: those that have
-// not refilled whole before the swap. Rounding up like carry is safe for any
+// not refilled whole before the swap. What does not refill is worth itself, in the
+// window or the entry it was taken in. Rounding up like carry is safe for any
 // number of Grants: with x(t) the whole units come back in time t, a State has
 // Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
 // the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
-	for g.num < to && !g.listed() {
+	for g.num < to && g.token != nil {
 		next := g.next.Load()
 		if next == nil {
 			break

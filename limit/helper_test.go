@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"encoding/binary"
-	"testing"
 	"time"
 )
 
@@ -16,6 +15,7 @@ const day = 24 * time.Hour
 // failer is what helpers need of a testing.TB, which a rapid.T has too.
 type failer interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
@@ -159,7 +159,7 @@ func distinct(t *Table) (shards []*shard) {
 }
 
 // audit checks that the figures of t agree with what its shards hold.
-func audit(tb testing.TB, t *Table) {
+func audit(tb failer, t *Table) {
 	tb.Helper()
 	var keys, bytes int64
 	for _, s := range distinct(t) {

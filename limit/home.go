@@ -11,6 +11,8 @@ type home struct {
 	st   *State
 	list *stamps // nil but for a sliding log
 	side *side   // nil where nothing is reserved or refunded
+
+	shared bool // an overflow counter
 }
 
 // take asks g for n units of the State in h, without storing anything.
@@ -41,32 +43,45 @@ func (g *generation) idle(st State, sd *side, now Instant) bool {
 }
 
 // soften shortens the wait of a refusal that only holds because of units in
-// flight which may come back any moment: nobody knows when, so a second.
-func (g *generation) soften(r *Result, st State, reserved int64, now Instant, n int64) {
-	if reserved <= 0 || r.Wait <= time.Second {
+// flight which may come back any moment: nobody knows when, so a second. They
+// come back as if all had been taken with the last of them, so those of a window
+// that is over, or that have refilled, shorten nothing. st is the State of h under g.
+func (g *generation) soften(r *Result, h home, st State, now Instant, n int64) {
+	if h.side == nil || h.side.reserved <= 0 || r.Wait <= time.Second {
 		return
 	}
-	st.Used = max(0, st.Used-reserved)
+	st, _ = g.take(st, h.list, now, 0)
+	at := h.side.since
+	if b, ok := g.nums.Bucket.(slidingLog); ok && now.Sub(at) < time.Duration(b.w) {
+		at = st.At // without its list a State has all its units there
+	}
+	st = g.nums.Bucket.Adjust(st, at, h.side.reserved)
 	if _, without := g.nums.Bucket.Take(st, now, n); without.OK {
 		r.Wait = time.Second
 	}
 }
 
-// giveBack settles what a claim has taken from h: n of its units come back, or
-// -n more are charged, and those it had reserved are reserved no longer. It
-// returns how many came back.
+// put stores st. When it is another life of the key, older requests have nothing
+// in flight in it.
+func (h home) put(st State) {
+	if h.side != nil && st.Born != h.st.Born {
+		h.side.reserved = 0
+	}
+	*h.st = st
+}
+
+// giveBack settles what a claim has taken from h: n of its units come back, if
+// that is more than none, and those it had reserved are reserved no longer. It
+// returns how many came back, or n if that is less than none.
 func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) int64 {
-	if h.side != nil && c.Pending {
-		h.side.reserved = max(0, h.side.reserved-c.N)
+	if h.side != nil && c.reserved {
+		h.side.reserved -= c.N
 	}
 	if n > 0 && g.nums.Refunds != nil && !g.refund(h, now, n) {
 		return 0 // as much has come back as may in a period: this counts
 	}
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
-	switch {
-	case n < 0:
-		g.adjust(h, now, n)
-	case n > 0:
+	if n > 0 {
 		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {
 			g.adjust(h, at, worth)
 		}
@@ -86,6 +101,21 @@ func (g *generation) refund(h home, now Instant, n int64) bool {
 	return r.OK
 }
 
+// gives returns how many units the loss of h, whose State is st under g, gives
+// away: what it has in use, and what it could not have refunded. all says that
+// it is at its limit.
+func (g *generation) gives(st State, h home, now Instant) (n int64, all bool) {
+	_, full := g.nums.Bucket.Take(State{}, now, 0)
+	_, r := g.take(st, h.list, now, 0)
+	n = full.Remaining - r.Remaining
+	if h.side != nil && g.nums.Refunds != nil {
+		_, full = g.nums.Refunds.Take(State{}, now, 0)
+		_, left := g.nums.Refunds.Take(h.side.refunds, now, 0)
+		n += full.Remaining - left.Remaining
+	}
+	return n, r.Remaining == 0
+}
+
 // overflow is a counter that clients share for whom a full Table has no place.
 // It has the rule's own numbers, so that all of them together stay bounded.
 type overflow struct {
@@ -94,6 +124,7 @@ type overflow struct {
 	state  State
 	list   stamps
 	side   side
+	first  [minRing]stamp // where the list begins
 }
 
 // overflows is how many such counters a Table has.
@@ -105,6 +136,7 @@ func (t *Table) overflow(d Digest) *overflow {
 		all = new([overflows]overflow)
 		for i := range all {
 			all[i].state.Gen = t.newest.Load().num
+			all[i].list.ring = all[i].first[:]
 		}
 		if !t.spill.CompareAndSwap(nil, all) {
 			all = t.spill.Load()
@@ -113,32 +145,17 @@ func (t *Table) overflow(d Digest) *overflow {
 	return &all[d.Lo%overflows]
 }
 
-// addSides gives s what requests in flight need beside their States, if wanted
-// and not there yet. It is counted even when the budget is used up: it comes
-// once for a shard.
-func (t *Table) addSides(s *shard, wanted bool) {
-	if wanted && s.sides == nil {
+// addSides gives s what requests in flight need beside their States, if there is
+// memory for it. Without, nobody is told to come back soon, and nothing is
+// refunded; the limit holds all the same.
+func (t *Table) addSides(s *shard) {
+	if s.sides == nil && t.reserve(int64(len(s.keys))*sideBytes) {
 		s.sides = make([]side, len(s.keys))
-		t.account(int64(len(s.keys)) * sideBytes)
 	}
-}
-
-// remember adds a take to a list. Without memory for one entry more it joins the
-// newest.
-func (t *Table) remember(l *stamps, at Instant, n int64) {
-	more := int64(l.grown(at)-len(l.ring)) * stampBytes
-	if more > 0 && l.n > 0 {
-		if !t.budget.take(more) {
-			l.merge(at, n)
-			return
-		}
-		t.budget.give(more) // the caller accounts for what the ring has become
-	}
-	l.push(at, n)
 }
 
 func (o *overflow) home(listed bool) home {
-	h := home{st: &o.state, side: &o.side}
+	h := home{st: &o.state, side: &o.side, shared: true}
 	if listed {
 		h.list = &o.list
 	}

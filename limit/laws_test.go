@@ -17,6 +17,12 @@ type algorithm struct {
 	model func(permits int64, per time.Duration, burst int64) model
 	// bursts says that the burst is the algorithm's own number; else it is permits.
 	bursts bool
+	// slots says that what is taken is in use until it is given back: no law of waits.
+	slots bool
+	// estimates says that demand, however great, does not get all of the bound.
+	estimates bool
+	// listed says that what it knows of a key is more than the State.
+	listed bool
 }
 
 var algorithms = []algorithm{
@@ -35,6 +41,44 @@ var algorithms = []algorithm{
 			return &windowModel{permits: permits, per: per}
 		},
 	},
+	{
+		name: "gcra",
+		make: NewGCRA,
+		model: func(permits int64, per time.Duration, burst int64) model {
+			return &gcraModel{permits: permits, per: per, burst: burst}
+		},
+		bursts: true,
+	},
+	{
+		name: "sliding_window",
+		make: func(permits int64, per time.Duration, _ int64) (Bucket, error) { return NewSlidingWindow(permits, per) },
+		model: func(permits int64, per time.Duration, _ int64) model {
+			return &slidingModel{windowModel{permits: permits, per: per}}
+		},
+		estimates: true,
+	},
+	{
+		name: "sliding_window_log",
+		make: func(permits int64, per time.Duration, _ int64) (Bucket, error) {
+			b, err := NewSlidingLog(permits, per)
+			if err != nil {
+				return nil, err
+			}
+			return newWithList(b.(slidingLog)), nil
+		},
+		model: func(permits int64, per time.Duration, _ int64) model {
+			return &logModel{permits: permits, per: per}
+		},
+		listed: true,
+	},
+	{
+		name: "concurrency",
+		make: func(permits int64, _ time.Duration, _ int64) (Bucket, error) { return NewConcurrency(permits) },
+		model: func(permits int64, _ time.Duration, _ int64) model {
+			return &slotModel{n: permits}
+		},
+		slots: true,
+	},
 }
 
 // eachAlgorithm runs a property for every algorithm with drawn numbers.
@@ -48,6 +92,7 @@ func eachAlgorithm(t *testing.T, property func(*rapid.T, *trial)) {
 
 // trial is one Bucket and its model going through the same history.
 type trial struct {
+	algorithm
 	permits, full int64
 	per           time.Duration
 	b             Bucket
@@ -68,6 +113,7 @@ type taken struct {
 
 func newTrial(r *rapid.T, a algorithm) *trial {
 	p := &trial{
+		algorithm: a,
 		permits: rapid.OneOf(
 			rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 293, 106_752, 1e9, 1e9 + 1}),
 			rapid.Int64Range(1, 1000)).Draw(r, "permits"),
@@ -110,12 +156,27 @@ func (p *trial) units(r *rapid.T, name string) int64 {
 	return max(0, rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 2, 0, some, some + 1, p.full, p.full + 1}), rapid.Int64Range(0, 2*p.full)).Draw(r, name))
 }
 
+// sees returns what the Bucket is asked with and what it takes that for. A State
+// keeps the latest instant; of a sliding window only the window that lies in; a
+// log forgets it with its last unit, so for it time does not go back here: a
+// Table, which does not forget, is asked in TestClockGoingBackGrantsNothing.
+func (p *trial) sees(now Instant) (asked, eff Instant) {
+	switch {
+	case p.estimates && p.last > -1<<62:
+		w := p.m.(*slidingModel)
+		return now, max(now, Instant(w.number(p.last)*int64(p.per)))
+	case p.listed:
+		now = max(now, p.last)
+	}
+	return now, max(now, p.last)
+}
+
 // take takes n units from both and compares all they say.
-func (p *trial) take(r *rapid.T, now Instant, n int64) Result {
+func (p *trial) take(r failer, now Instant, n int64) Result {
+	now, eff := p.sees(now)
 	was := p.s
 	var got Result
 	p.s, got = p.b.Take(p.s, now, n)
-	eff := max(now, p.last)
 	there := floorOf(p.m.left(eff))
 	ok := n == 0 || n <= there
 	if got.OK != ok {
@@ -123,7 +184,7 @@ func (p *trial) take(r *rapid.T, now Instant, n int64) Result {
 	}
 	if ok {
 		p.m.add(event{at: eff, units: n})
-		p.last = eff
+		p.last = max(p.last, eff)
 		p.takes = append(p.takes, &taken{at: eff, n: n, kept: n})
 		there -= n
 	} else if p.s != was { // law 1
@@ -137,8 +198,11 @@ func (p *trial) take(r *rapid.T, now Instant, n int64) Result {
 }
 
 // checkWait is law 5: the wait is sufficient and minimal; the same for Reset.
-func (p *trial) checkWait(r *rapid.T, now Instant, n int64, got Result) {
-	at := func(d time.Duration) *big.Rat { return p.m.left(max(p.last, now.Add(d))) }
+func (p *trial) checkWait(r failer, now Instant, n int64, got Result) {
+	at := func(d time.Duration) *big.Rat {
+		_, eff := p.sees(now.Add(d))
+		return p.m.left(eff)
+	}
 	switch {
 	case got.OK && got.Wait != 0:
 		r.Fatalf("wait %v after a take that passed", got.Wait)
@@ -147,12 +211,22 @@ func (p *trial) checkWait(r *rapid.T, now Instant, n int64, got Result) {
 		if got.Wait != Never {
 			r.Fatalf("take of %d with a limit of %d: wait %v, want Never", n, p.full, got.Wait)
 		}
+	case p.slots:
+		if got.Wait != time.Second {
+			r.Fatalf("take of %d without a slot: wait %v, want 1s", n, got.Wait)
+		}
 	case got.Wait <= 0 || at(got.Wait).Cmp(rat(n)) < 0:
 		r.Fatalf("take %d at %d: wait %v, and then %v are there", n, now, got.Wait, at(got.Wait))
 	case at(got.Wait-1).Cmp(rat(n)) >= 0:
 		r.Fatalf("take %d at %d: wait %v, but 1 ns earlier %v are there", n, now, got.Wait, at(got.Wait-1))
 	default:
 		p.wait = got.Wait
+	}
+	if p.slots { // nobody knows
+		if got.Reset != 0 {
+			r.Fatalf("reset %v of slots", got.Reset)
+		}
+		return
 	}
 	want := rat(p.full)
 	if got.Remaining == 0 {
@@ -167,7 +241,10 @@ func (p *trial) checkWait(r *rapid.T, now Instant, n int64, got Result) {
 }
 
 // adjust gives back (n > 0) of a take or charges (n < 0) in both.
-func (p *trial) adjust(r *rapid.T, tk *taken, n int64) {
+func (p *trial) adjust(r failer, tk *taken, n int64) {
+	if n < 0 && p.slots {
+		return // a slot has no cost that is known later
+	}
 	p.now = max(p.now, p.last)
 	p.take(r, p.now, 0) // brings the State up to now, as the Table does
 	if n < 0 {
@@ -182,32 +259,38 @@ func (p *trial) adjust(r *rapid.T, tk *taken, n int64) {
 }
 
 // Laws 1, 5, 6 and 7 over random histories of take, give back, charge and late clocks.
-func TestBucketDecidesLikeTheModel(t *testing.T) {
-	eachAlgorithm(t, func(r *rapid.T, p *trial) {
-		for range rapid.IntRange(1, 25).Draw(r, "events") {
-			p.pass(r)
-			switch rapid.SampledFrom([]string{"take", "take", "take", "late", "back", "charge"}).Draw(r, "event") {
-			case "take":
-				p.take(r, p.now, p.units(r, "n"))
-			case "late":
-				ago := rapid.OneOf(rapid.SampledFrom([]int64{1, int64(p.per), int64(p.wait)}), rapid.Int64Range(0, 3*int64(min(p.per, day)))).Draw(r, "ago")
-				p.take(r, p.now-Instant(ago), p.units(r, "n"))
-			case "back":
-				owed := slices.DeleteFunc(slices.Clone(p.takes), func(tk *taken) bool { return tk.settled || tk.n == 0 })
-				if len(owed) > 0 {
-					tk := rapid.SampledFrom(owed).Draw(r, "of")
-					p.adjust(r, tk, rapid.Int64Range(1, tk.n).Draw(r, "n"))
-				}
-			case "charge":
-				p.adjust(r, nil, -max(1, p.units(r, "n")))
+func TestBucketDecidesLikeTheModel(t *testing.T) { eachAlgorithm(t, randomHistory) }
+
+func FuzzBucketDecidesLikeTheModel(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(r *rapid.T) {
+		randomHistory(r, newTrial(r, rapid.SampledFrom(algorithms).Draw(r, "algorithm")))
+	}))
+}
+
+func randomHistory(r *rapid.T, p *trial) {
+	for range rapid.IntRange(1, 25).Draw(r, "events") {
+		p.pass(r)
+		switch rapid.SampledFrom([]string{"take", "take", "take", "late", "back", "charge"}).Draw(r, "event") {
+		case "take":
+			p.take(r, p.now, p.units(r, "n"))
+		case "late":
+			ago := rapid.OneOf(rapid.SampledFrom([]int64{1, int64(p.per), int64(p.wait)}), rapid.Int64Range(0, 3*int64(min(p.per, day)))).Draw(r, "ago")
+			p.take(r, p.now-Instant(ago), p.units(r, "n"))
+		case "back":
+			owed := slices.DeleteFunc(slices.Clone(p.takes), func(tk *taken) bool { return tk.settled || tk.n == 0 })
+			if len(owed) > 0 {
+				tk := rapid.SampledFrom(owed).Draw(r, "of")
+				p.adjust(r, tk, rapid.Int64Range(1, tk.n).Draw(r, "n"))
 			}
+		case "charge":
+			p.adjust(r, nil, -max(1, p.units(r, "n")))
 		}
-		p.checkSpans(r)
-	})
+	}
+	p.checkSpans(r)
 }
 
 // checkSpans is law 4: in no span more passes, net of what was given back, than the bound.
-func (p *trial) checkSpans(r *rapid.T) {
+func (p *trial) checkSpans(r failer) {
 	for i, a := range p.takes {
 		kept := int64(0)
 		for _, b := range p.takes[i:] {

@@ -40,7 +40,6 @@ type entry struct {
 	n       int64
 	charged bool
 	grant   Grant
-	given   *int64 // what the Outcome returns
 }
 
 func (l *ledger) numbers(x rate) Numbers { return tokenNumbers(l.r, x.permits, x.per, x.burst) }
@@ -186,45 +185,47 @@ func (l *ledger) renew() {
 	l.table.Renew(uint32(len(l.nums)-1), l.now, l.numbers(x), rapid.Int64Range(1, ledgerClients+1).Draw(l.r, "max keys"))
 }
 
-func TestNoHistoryLetsMoreThroughThanTheLimit(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		l := &ledger{r: r, now: start, takes: map[int][]*entry{}, lost: rat(0)}
-		first := rate{
-			permits: rapid.Int64Range(1, 20).Draw(r, "permits"), burst: rapid.Int64Range(1, 20).Draw(r, "burst"),
-			per: rapid.SampledFrom([]time.Duration{7, 1000, time.Second}).Draw(r, "per"), at: start,
-		}
-		l.nums = []rate{{}, first}
-		l.table = NewTable(l.numbers(first), rapid.Int64Range(2, ledgerClients+1).Draw(r, "max keys"), NewBudget(1<<20))
-		for range rapid.IntRange(1, 50).Draw(r, "events") {
-			last := l.nums[len(l.nums)-1]
-			unit := int64(last.per) / last.permits
-			l.now += Instant(rapid.OneOf(rapid.SampledFrom([]int64{0, 0, 1, unit}), rapid.Int64Range(0, 2*unit), rapid.Int64Range(0, 30*unit)).Draw(r, "pass"))
-			switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "settle", "settle", "renew", "sweep", "step", "split"}).Draw(r, "op"); op {
-			case "take":
-				l.take()
-			case "settle":
-				l.settle()
-			case "renew":
-				l.renew()
-			case "sweep":
-				l.table.Sweep(l.now)
+func TestNoHistoryLetsMoreThroughThanTheLimit(t *testing.T) { rapid.Check(t, ledgerHistory) }
+
+func FuzzNoHistoryLetsMoreThroughThanTheLimit(f *testing.F) { f.Fuzz(rapid.MakeFuzz(ledgerHistory)) }
+
+func ledgerHistory(r *rapid.T) {
+	l := &ledger{r: r, now: start, takes: map[int][]*entry{}, lost: rat(0)}
+	first := rate{
+		permits: rapid.Int64Range(1, 20).Draw(r, "permits"), burst: rapid.Int64Range(1, 20).Draw(r, "burst"),
+		per: rapid.SampledFrom([]time.Duration{7, 1000, time.Second}).Draw(r, "per"), at: start,
+	}
+	l.nums = []rate{{}, first}
+	l.table = NewTable(l.numbers(first), rapid.Int64Range(2, ledgerClients+1).Draw(r, "max keys"), NewBudget(1<<20))
+	for range rapid.IntRange(1, 50).Draw(r, "events") {
+		last := l.nums[len(l.nums)-1]
+		unit := int64(last.per) / last.permits
+		l.now += Instant(rapid.OneOf(rapid.SampledFrom([]int64{0, 0, 1, unit}), rapid.Int64Range(0, 2*unit), rapid.Int64Range(0, 30*unit)).Draw(r, "pass"))
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "settle", "settle", "renew", "sweep", "step", "split"}).Draw(r, "op"); op {
+		case "take":
+			l.take()
+		case "settle":
+			l.settle()
+		case "renew":
+			l.renew()
+		case "sweep":
+			l.table.Sweep(l.now)
+			l.settleAbsence(false)
+		case "step":
+			if l.table.shards() > 0 {
+				l.table.sweepNext(l.now)
 				l.settleAbsence(false)
-			case "step":
-				if l.table.shards() > 0 {
-					l.table.sweepNext(l.now)
-					l.settleAbsence(false)
-				}
-			case "split":
-				if s := l.table.lock(key(0)); s.depth < 3 {
-					l.table.split(s, key(0)).mu.Unlock()
-				} else {
-					s.mu.Unlock()
-				}
+			}
+		case "split":
+			if s := l.table.lock(key(0)); s.depth < 3 {
+				l.table.split(s, key(0)).mu.Unlock()
+			} else {
+				s.mu.Unlock()
 			}
 		}
-		for client := range l.takes {
-			l.inUse(client, l.now, true)
-		}
-		audit(t, l.table)
-	})
+	}
+	for client := range l.takes {
+		l.inUse(client, l.now, true)
+	}
+	audit(r, l.table)
 }

@@ -3,6 +3,7 @@ package limit
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,9 @@ type Claim struct {
 	Key Digest
 	// N is the number of units, 0 or more.
 	N int64
+	// Spare is how many units must be left over once the N are taken, for claims
+	// that matter more; 0 or more.
+	Spare int64
 
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
@@ -62,6 +66,9 @@ type Claim struct {
 	place  int32
 	found  bool
 	stored bool
+
+	reserved bool // N counts among what its side says is in flight
+	released bool
 }
 
 // Verdict is the decision on a whole request.
@@ -150,7 +157,8 @@ func sortClaims(claims []Claim) {
 // look locks the claim's shard and computes what the take would do.
 func (c *Claim) look(now Instant) {
 	t := c.Table
-	c.s, c.over, c.place, c.loses, c.debt, c.found, c.stored, c.next = t.lock(c.Key), nil, 0, 0, 0, false, false, State{}
+	c.s, c.over, c.place, c.loses, c.debt, c.next = t.lock(c.Key), nil, 0, 0, 0, State{}
+	c.found, c.stored, c.reserved, c.released = false, false, false, false
 	var h home
 	if c.s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
@@ -173,14 +181,28 @@ func (c *Claim) ask(h home, now Instant) {
 	if h.st != nil && c.next.Gen != g.num {
 		c.next, g = c.Table.convert(c.next)
 	}
-	before := c.next
 	c.gen = g
-	c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
-	c.next.Gen = g.num
-	if !c.Result.OK && h.side != nil {
-		g.soften(&c.Result, before, h.side.reserved, c.at, c.N)
+	var before State
+	if c.Spare > 0 {
+		before = c.next
 	}
-	c.Result.countFrom(now, c.at)
+	if g.token != nil {
+		g.token.take(&c.next, c.at, c.N, &c.Result)
+	} else {
+		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+	}
+	if c.Spare > 0 && c.Result.OK && c.Result.Remaining < c.Spare {
+		c.next, c.Result = g.take(before, h.list, c.at, c.N+c.Spare)
+	}
+	c.next.Gen = g.num
+	if !g.nums.Slots { // whose second is a guess from whenever one asks
+		c.Result.countFrom(now, c.at)
+	}
+	if !c.Result.OK && h.side != nil && h.side.reserved > 0 {
+		if st, _, forgiven := c.Table.generation(h.st.Gen).carry(*h.st); !forgiven {
+			g.soften(&c.Result, h, st, c.at, c.N)
+		}
+	}
 }
 
 // home returns where the State of the claim lives; without a State yet its st is nil.
@@ -201,7 +223,12 @@ func (c *Claim) peek(now Instant) Result {
 	if h.st != nil {
 		st, c.gen, _ = c.Table.generation(h.st.Gen).carry(*h.st)
 	}
-	_, r := c.gen.take(st, h.list, c.at, 0)
+	var r Result
+	if c.gen.token != nil {
+		c.gen.token.take(&st, c.at, 0, &r)
+	} else {
+		_, r = c.gen.take(st, h.list, c.at, 0)
+	}
 	r.countFrom(now, c.at)
 	return r
 }
@@ -230,6 +257,7 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 	for i := range claims {
 		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
 			c.Table.keys.Add(-1)
+			c.Table.release(c.Table.ring())
 		}
 	}
 }
@@ -261,11 +289,13 @@ func (c *Claim) findPlace() outlook {
 		return placed // took nothing: nothing to remember
 	}
 	if c.s != nil {
-		if t.keys.Add(1) <= t.maxKeys.Load() {
-			if s := t.makeRoom(c.s, c.Key); s != nil {
-				c.s, c.place, c.stored = s, free, true
+		if t.keys.Add(1) <= t.maxKeys.Load() && t.reserve(t.ring()) {
+			var ok bool
+			if c.s, ok = t.makeRoom(c.s, c.Key); ok {
+				c.place, c.stored = free, true
 				return placed
 			}
+			t.release(t.ring())
 		}
 		t.keys.Add(-1)
 		var i int
@@ -301,25 +331,33 @@ func (c *Claim) store() {
 	t := c.Table
 	switch {
 	case c.over != nil:
-		c.over.state = c.next
-		c.note(c.over.home(t.listed))
+		h := c.over.home(t.listed)
+		h.put(c.next)
+		c.note(h)
 		return
-	case c.found:
+	case c.found && c.s.sides == nil:
 		c.s.states[c.place] = c.next
+	case c.found:
+		c.s.homeAt(int(c.place)).put(c.next)
 	default:
 		if c.place != free {
 			if c.loses > 0 {
 				t.evictions.Add(1)
 				t.evictedUnits.Add(c.loses)
 			}
-			t.account(-t.ringBytes(c.s.homeAt(int(c.place))))
+			t.release(t.ringBytes(c.s.homeAt(int(c.place))) - t.ring())
 			c.s.remove(int(c.place))
 		}
 		c.next.Born = t.born.Add(1)
 		c.place = int32(c.s.put(c.Key, c.next))
+		if t.listed {
+			c.s.lists[c.place].ring = make([]stamp, minRing)
+		}
 	}
 	if t.listed || c.Pending || c.gen.nums.Refunds != nil {
-		t.addSides(c.s, c.Pending || c.gen.nums.Refunds != nil)
+		if c.Pending || c.gen.nums.Refunds != nil {
+			t.addSides(c.s)
+		}
 		c.note(c.s.homeAt(int(c.place)))
 	}
 }
@@ -328,13 +366,14 @@ func (c *Claim) store() {
 // may come back.
 func (c *Claim) note(h home) {
 	if h.list != nil && c.N+c.debt > 0 {
-		before := c.Table.ringBytes(h)
-		c.Table.remember(h.list, c.at, c.N+c.debt)
-		c.Table.account(c.Table.ringBytes(h) - before)
+		c.Table.spare(h.list, c.at)
+		h.list.push(c.at, c.N+c.debt)
 		h.st.At = h.list.newest().at
 	}
 	if h.side != nil && c.Pending {
 		h.side.reserved += c.N
+		h.side.since = c.at
+		c.reserved = true
 	}
 }
 
@@ -362,18 +401,31 @@ func (g *Grant) Done(now Instant, o Outcome) {
 	g.claims = nil
 	for i := range claims {
 		c := &claims[i]
-		if !c.Result.OK {
-			continue // a dry run that had no room
+		if !c.Result.OK || c.released {
+			continue // a dry run that had no room, or what is back already
 		}
 		n := int64(0)
 		switch {
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
-			n = min(o(c), c.N)
+			n = max(-math.MaxInt64, min(o(c), c.N))
 		}
 		if n < 0 || c.stored && (n > 0 || c.Pending) {
 			c.Returned = c.Table.settle(c, now, n)
+		}
+	}
+}
+
+// Release gives back the slots that the Grant holds of t before its end, once;
+// Done passes over them then. A Table of anything but requests in progress, or
+// none of the Grant's, is left alone. It must not run at the same time as Done.
+func (g *Grant) Release(t *Table, now Instant) {
+	for i := range g.claims {
+		c := &g.claims[i]
+		if c.Table == t && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
+			c.released = true
+			c.Returned = t.settle(c, now, c.N)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "500", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": "250", "rapid.nofailfile": "true"} {
 		if given[name] {
 			continue
 		}

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -53,13 +54,13 @@ func TestMillionKeysTakeAtMost64BytesEach(t *testing.T) {
 
 // At unlucky sizes, on small and on large machines, at most 100 bytes a key.
 func TestUnluckySizesTakeAtMost100BytesAKey(t *testing.T) {
-	for _, spread := range []uint8{1, 3, 5, 8} { // of 1, 2, 8 and 64 processors
+	for spread, keys := range map[uint8]int{1: 60_000, 3: 60_000, 5: 100_000, 8: 300_000} { // of 1, 2, 8 and 64 processors
 		table := tokenTable(t, 5, time.Minute, 5)
 		table.spread = spread
 		next, worst, worstAt := 10_000, int64(0), 0
 		var l Limiter
 		claims := make([]Claim, 1)
-		for i := range 300_000 {
+		for i := range keys {
 			claims[0] = claim(table, key(i), 1)
 			l.Acquire(t.Context(), start, claims)
 			if i+1 == next { // each 5 % more: the worst is between two powers of two
@@ -72,6 +73,20 @@ func TestUnluckySizesTakeAtMost100BytesAKey(t *testing.T) {
 		t.Logf("spread over %d shards: at worst %d bytes a key, at %d keys", 1<<spread, worst, worstAt)
 		if worst > 100 {
 			t.Errorf("spread over %d shards: %d bytes a key at %d keys, at most 100 may be", 1<<spread, worst, worstAt)
+		}
+	}
+}
+
+// A State is what the budget above rests on: 32 bytes, nothing for the garbage
+// collector to follow.
+func TestStateIs32BytesOfPlainData(t *testing.T) {
+	typ := reflect.TypeFor[State]()
+	if typ.Size() != 32 {
+		t.Errorf("a State takes %d bytes, want 32", typ.Size())
+	}
+	for _, f := range reflect.VisibleFields(typ) {
+		if k := f.Type.Kind(); k < reflect.Int || k > reflect.Uint64 {
+			t.Errorf("field %s is of type %v", f.Name, f.Type)
 		}
 	}
 }

@@ -76,8 +76,8 @@ func TestADayAtFullDemandIsExact(t *testing.T) {
 	}{
 		{7, time.Minute, 7, 77 * ms, 7 + 10_080},                 // 7*60*24
 		{7, time.Minute, 1, time.Second, 1 + 9_600},              // one place: a unit each 8.6 s, asked for each 9 s
-		{3, time.Second, 3, 10*ms + 7, 3 + 259_200},              // 3*86,400
-		{3, time.Second, 100, 10 * ms, 100 + 259_200},            // the burst changes nothing else
+		{3, time.Second, 3, 50*ms + 7, 3 + 259_200},              // 3*86,400
+		{3, time.Second, 100, 100 * ms, 100 + 259_200},           // the burst changes nothing else
 		{1_000_003, 24 * time.Hour, 50, 86 * ms, 50 + 1_000_003}, // a truncated interval would be off by 0.0998 %
 	} {
 		t.Run(fmt.Sprintf("%d per %v burst %d", c.permits, c.per, c.burst), func(t *testing.T) {

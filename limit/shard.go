@@ -22,8 +22,9 @@ type shard struct {
 
 // side is what of a key is neither used nor free.
 type side struct {
-	reserved int64 // units of requests in flight that may still come back
-	refunds  State // what has come back in this period, where that is bounded
+	reserved int64   // units of requests in flight that may still come back
+	since    Instant // when the last of them was taken
+	refunds  State   // what has come back in this period, where that is bounded
 }
 
 const (
@@ -31,8 +32,8 @@ const (
 	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
 	maxShard  = 6144
 	slotBytes = 16 + 32
-	listBytes = 40
-	sideBytes = 40
+	listBytes = 48
+	sideBytes = 48
 	shardSize = 144
 )
 

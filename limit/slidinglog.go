@@ -31,19 +31,17 @@ func (b slidingLog) Take(s State, now Instant, n int64) (State, Result) {
 	return b.takeFrom(&l, s, now, n)
 }
 
-// takeFrom is Take with the list of s. It drops what is too old from the list
-// but does not add the take to it.
+// takeFrom is Take with the list of s, which says how many units there are. It
+// drops what is too old from the list but does not add the take to it.
 func (b slidingLog) takeFrom(l *stamps, s State, now Instant, n int64) (State, Result) {
 	at := now
 	if l.n > 0 {
 		at = max(now, l.newest().at)
 	}
 	late := at.Sub(now)
+	l.dropUntil(at - Instant(b.w))
 	next := s
-	next.Used -= l.dropUntil(at - Instant(b.w))
-	if l.n == 0 {
-		next.Used = 0
-	}
+	next.Used = l.units
 	left := max(0, b.n-next.Used)
 	if n == 0 || n <= left {
 		next.Used += n
@@ -73,11 +71,7 @@ func (b slidingLog) reset(l *stamps, used, left int64, at Instant, late time.Dur
 	case used <= 0:
 		return 0
 	case left > 0:
-		i := l.n - 1
-		for i > 0 && l.at(i).units == 0 {
-			i--
-		}
-		return late + l.at(i).at.Add(time.Duration(b.w)).Sub(at)
+		return late + l.newest().at.Add(time.Duration(b.w)).Sub(at)
 	}
 	k := used - b.n + 1
 	if k > used-taken { // the units just taken have to go too
@@ -110,13 +104,16 @@ func (b slidingLog) Adjust(s State, at Instant, n int64) State {
 // nowhere when that is too old to count.
 func (b slidingLog) adjustIn(l *stamps, s State, at Instant, n int64) State {
 	if n <= 0 {
-		if used := charge(s.Used, -n, b.n); used > s.Used {
-			l.push(at, used-s.Used)
-			s.Used, s.At = used, l.newest().at
+		if used := charge(l.units, -n, b.n); used > l.units {
+			l.push(at, used-l.units)
 		}
-		return s
+	} else {
+		l.giveBack(at, n)
 	}
-	s.Used -= l.giveBack(at, n)
+	s.Used = l.units
+	if l.n > 0 {
+		s.At = l.newest().at
+	}
 	return s
 }
 
@@ -126,11 +123,13 @@ func (b slidingLog) Idle(s State, now Instant) bool {
 }
 
 // stamps is the list of a key in a sliding log: instants with units, oldest
-// first, in a ring. The zero stamps is empty.
+// first, in a ring. The oldest and the newest have units; one between may have
+// given all of them back. The zero stamps is empty.
 type stamps struct {
-	ring []stamp
-	head int // of the oldest
-	n    int
+	ring  []stamp
+	head  int // of the oldest
+	n     int
+	units int64 // of all of them
 }
 
 type stamp struct {
@@ -153,69 +152,79 @@ func (l *stamps) at(i int) *stamp {
 
 func (l *stamps) newest() *stamp { return l.at(l.n - 1) }
 
-// dropUntil drops the entries at t and older and returns their units.
-func (l *stamps) dropUntil(t Instant) (units int64) {
-	for l.n > 0 && l.at(0).at <= t {
-		units += l.at(0).units
+// dropUntil drops the entries at t and older.
+func (l *stamps) dropUntil(t Instant) {
+	for l.n > 0 && (l.at(0).at <= t || l.at(0).units == 0) {
+		l.units -= l.at(0).units
 		if l.head++; l.head == len(l.ring) {
 			l.head = 0
 		}
 		l.n--
 	}
-	return units
 }
 
 // grown returns how many places the ring needs for one entry more at the
-// instant at: as many as it has if there is room.
+// instant at: as many as it has if there is room, or enough of its entries have
+// no units that to close up is worth it.
 func (l *stamps) grown(at Instant) int {
 	if l.n < len(l.ring) || l.n > 0 && l.newest().at >= at {
 		return len(l.ring)
 	}
+	empty := 0
 	for i := range l.n {
-		if l.at(i).units == 0 { // given back: push takes its place
-			return len(l.ring)
+		if l.at(i).units == 0 {
+			empty++
 		}
+	}
+	if empty > l.n/4 {
+		return len(l.ring)
 	}
 	return max(minRing, len(l.ring)+(len(l.ring)+1)/2)
 }
 
 // push adds units at the instant at, or at the newest instant if that is later.
 func (l *stamps) push(at Instant, units int64) {
+	l.units += units
 	if l.n > 0 && l.newest().at >= at {
 		l.newest().units += units
 		return
 	}
-	if c := l.grown(at); c > len(l.ring) || l.n == len(l.ring) {
-		l.resize(c)
+	if l.n == len(l.ring) {
+		if c := l.grown(at); c > len(l.ring) {
+			l.resize(c)
+		} else {
+			l.closeUp()
+		}
 	}
 	l.n++
 	*l.newest() = stamp{at, units}
 }
 
-// merge adds units to the newest entry and moves that to the instant at: they
-// all count until the later of the two is too old, never less than they should.
-// It is what is done when there is no memory for an entry more.
-func (l *stamps) merge(at Instant, units int64) {
-	s := l.newest()
-	s.units += units
-	s.at = max(s.at, at)
+// closeUp takes out the entries that have no units.
+func (l *stamps) closeUp() {
+	n := 0
+	for i := range l.n {
+		if s := *l.at(i); s.units > 0 {
+			*l.at(n) = s
+			n++
+		}
+	}
+	l.n = n
 }
 
 // resize moves the entries that still hold units to a ring of c places.
 func (l *stamps) resize(c int) {
-	ring, n := make([]stamp, c), 0
+	l.closeUp()
+	ring := make([]stamp, c)
 	for i := range l.n {
-		if s := l.at(i); s.units > 0 {
-			ring[n] = *s
-			n++
-		}
+		ring[i] = *l.at(i)
 	}
-	l.ring, l.head, l.n = ring, 0, n
+	l.ring, l.head = ring, 0
 }
 
-// giveBack takes up to n units off the entry of the instant at and returns how
-// many it had. Entries are found by halving.
-func (l *stamps) giveBack(at Instant, n int64) int64 {
+// giveBack takes up to n units off the entry of the instant at. Entries are
+// found by halving.
+func (l *stamps) giveBack(at Instant, n int64) {
 	lo, hi := 0, l.n
 	for lo < hi {
 		if m := (lo + hi) / 2; l.at(m).at < at {
@@ -225,10 +234,13 @@ func (l *stamps) giveBack(at Instant, n int64) int64 {
 		}
 	}
 	if lo == l.n || l.at(lo).at != at {
-		return 0
+		return
 	}
 	s := l.at(lo)
 	n = min(n, s.units)
 	s.units -= n
-	return n
+	l.units -= n
+	for l.n > 0 && l.newest().units == 0 {
+		l.n--
+	}
 }

@@ -16,12 +16,12 @@ type Sweeper struct {
 
 const (
 	sweepTick  = 100 * time.Millisecond
-	sweepTicks = 100 // a pass over everything takes at most this many ticks
+	sweepTicks = 50 // a pass over everything takes at most this many ticks
 )
 
-// Run visits every shard of every Table in passes of ten seconds at most, a few
+// Run visits every shard of every Table in passes of five seconds at most, a few
 // at a time, until ctx ends; it returns ctx's error. What goes idle just behind
-// it is found in the next pass, in twenty seconds at most.
+// it is found in the next pass, in ten seconds at most.
 func (s *Sweeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepTick)
 	defer tick.Stop()
@@ -30,6 +30,9 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		each := quota(tables)
 		left := each
 		for _, t := range tables {
+			if t.shards() == 0 {
+				t.sweepSpill(s.Now())
+			}
 			for t.shards() > 0 {
 				over := t.sweepNext(s.Now())
 				if left--; left == 0 {
@@ -71,6 +74,9 @@ func pause(ctx context.Context, tick *time.Ticker) bool {
 // Sweep forgets at once every key of t that is idle at now. It holds one shard's
 // lock at a time. A Sweeper calls for less at a time.
 func (t *Table) Sweep(now Instant) {
+	if t.shards() == 0 {
+		t.sweepSpill(now)
+	}
 	for t.shards() > 0 && !t.sweepNext(now) {
 	}
 }
@@ -106,6 +112,7 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	if t.pos != 0 {
 		return false
 	}
+	t.convertSpill(now)
 	t.mu.Lock()
 	t.oldest.Store(t.generation(t.passGen))
 	t.mu.Unlock()
@@ -113,6 +120,43 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 		t.drop()
 	}
 	return true
+}
+
+// sweepSpill sweeps the shared counters of a Table that has no shards.
+func (t *Table) sweepSpill(now Instant) {
+	if t.spill.Load() == nil {
+		return
+	}
+	t.sweep.Lock()
+	defer t.sweep.Unlock()
+	num := t.newest.Load().num // from here on no State is stored under older numbers
+	t.convertSpill(now)
+	t.mu.Lock()
+	if t.dir.Load() == nil {
+		t.oldest.Store(t.generation(num))
+	}
+	t.mu.Unlock()
+}
+
+// convertSpill brings the shared counters to the numbers in force and returns
+// memory that they do not need.
+func (t *Table) convertSpill(now Instant) {
+	all := t.spill.Load()
+	if all == nil {
+		return
+	}
+	for i := range all {
+		o := &all[i]
+		o.mu.Lock()
+		o.latest = max(o.latest, now)
+		h := o.home(t.listed)
+		st, g := t.convert(*h.st)
+		h.put(st)
+		if h.list != nil {
+			t.release(t.trim(h, g, o.latest))
+		}
+		o.mu.Unlock()
+	}
 }
 
 // few is how many idle keys are taken out one by one; with more the shard is laid out anew.
@@ -132,7 +176,8 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 		}
 		h := s.homeAt(i)
 		if h.st.Gen != g.num {
-			*h.st, _ = t.convert(*h.st)
+			st, _ := t.convert(*h.st)
+			h.put(st)
 		}
 		if t.idle(h, g, now) {
 			if n < few {
@@ -140,7 +185,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 			}
 			n++
 		} else if h.list != nil {
-			t.account(-t.trim(h, g, now))
+			t.release(t.trim(h, g, now))
 		}
 	}
 	if n == 0 {
@@ -150,7 +195,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 	if n <= few {
 		for _, k := range idle[:n] {
 			if i, ok := s.find(k); ok {
-				t.account(-t.ringBytes(s.homeAt(i)))
+				t.release(t.ringBytes(s.homeAt(i)))
 				s.remove(i)
 			}
 		}
@@ -160,7 +205,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 	} else {
 		for i, k := range s.keys {
 			if k != (Digest{}) && t.idle(s.homeAt(i), g, now) {
-				t.account(-t.ringBytes(s.homeAt(i)))
+				t.release(t.ringBytes(s.homeAt(i)))
 				s.keys[i] = Digest{} // resize looks at every place, so gaps do no harm
 			}
 		}

@@ -27,7 +27,7 @@ func bubble(t *testing.T, tables func() []*Table, f func()) {
 
 func now() Instant { return InstantOf(time.Now()) }
 
-// In the time to full plus the rest of a pass and one more, of ten seconds
+// In the time to full plus the rest of a pass and one more, of five seconds
 // each at most, everything is forgotten, without any request; and nothing before
 // its time.
 func TestSweeperForgetsInTimeWithoutTraffic(t *testing.T) {
@@ -42,12 +42,12 @@ func TestSweeperForgetsInTimeWithoutTraffic(t *testing.T) {
 		for i := range 10 {
 			take(slow, now(), key(i), 1)
 		}
-		time.Sleep(21*time.Second + 200*ms)
+		time.Sleep(11*time.Second + 200*ms)
 		if st := quick.Stats(); st.Keys != 0 || st.Bytes != 0 {
-			t.Errorf("after 21 s the quick rule has %d keys and %d bytes", st.Keys, st.Bytes)
+			t.Errorf("after 11 s the quick rule has %d keys and %d bytes", st.Keys, st.Bytes)
 		}
 		if st := slow.Stats(); st.Keys != 10 {
-			t.Errorf("after 21 s the slow rule has %d keys, want 10", st.Keys)
+			t.Errorf("after 11 s the slow rule has %d keys, want 10", st.Keys)
 		}
 		time.Sleep(time.Hour)
 		if b.Used() != 0 {
@@ -67,9 +67,9 @@ func TestSweeperVisitsManySmallTablesInTime(t *testing.T) {
 		for _, table := range tables {
 			take(table, now(), key(1), 1)
 		}
-		time.Sleep(21*time.Second + 400*ms)
+		time.Sleep(11*time.Second + 400*ms)
 		if b.Used() != 0 {
-			t.Errorf("%d bytes in use after 21 s", b.Used())
+			t.Errorf("%d bytes in use after 11 s", b.Used())
 		}
 	})
 }
@@ -93,9 +93,9 @@ func TestSweeperKeepsUpWithGrowth(t *testing.T) {
 		grow(6)
 		time.Sleep(time.Second) // a pass over 64 shards, a few of them done
 		grow(10)
-		time.Sleep(21 * time.Second) // the pass in progress, and one more
+		time.Sleep(11 * time.Second) // the pass in progress, and one more
 		if st := table.Stats(); st.Keys != 0 || b.Used() != 0 {
-			t.Errorf("%d keys and %d bytes after 21 s", st.Keys, b.Used())
+			t.Errorf("%d keys and %d bytes after 11 s", st.Keys, b.Used())
 		}
 	})
 }

@@ -62,7 +62,7 @@ func NewTable(n Numbers, maxKeys int64, budget *Budget) *Table {
 	_, t.listed = n.Bucket.(slidingLog)
 	t.maxKeys.Store(maxKeys)
 	t.latest.Store(math.MinInt64)
-	g := &generation{num: 1, at: math.MinInt64, nums: n}
+	g := newGeneration(1, math.MinInt64, n)
 	t.oldest.Store(g)
 	t.newest.Store(g)
 	// A Table that nobody refers to any more gives its memory back to the budget
@@ -89,10 +89,10 @@ func (t *Table) Renew(gen uint32, at Instant, n Numbers, maxKeys int64) {
 	if gen <= last.num {
 		return
 	}
-	g := &generation{num: gen, at: max(at, last.at), nums: n}
+	g := newGeneration(gen, max(at, last.at), n)
 	last.next.Store(g)
 	t.newest.Store(g)
-	if t.dir.Load() == nil { // no State needs an older one, and no sweep comes here to see it
+	if t.dir.Load() == nil && t.spill.Load() == nil { // no State needs an older one, and no sweep comes here to see it
 		t.oldest.Store(g)
 	}
 }
@@ -182,29 +182,29 @@ func (t *Table) release(n int64) {
 	t.budget.give(n)
 }
 
-// makeRoom sees to it that the locked shard s of d has a free place and
-// returns the shard, locked, that d belongs to now; or nil, s still locked, when
-// memory is full.
-func (t *Table) makeRoom(s *shard, d Digest) *shard {
+// makeRoom sees to it that the shard of d, which is s and locked, has a free
+// place. It returns the shard that d belongs to now, locked, and false when there
+// is no memory for a place.
+func (t *Table) makeRoom(s *shard, d Digest) (*shard, bool) {
 	for s.n >= room(len(s.keys)) {
 		early := len(s.keys) >= 256 && s.depth < t.spread
 		if len(s.keys) < maxShard && !early {
 			c := places(s.n + 1)
 			if !t.reserve(int64(c) * s.width()) {
-				return nil
+				return s, false
 			}
 			old := int64(len(s.keys)) * s.width()
 			s.resize(c)
 			t.release(old)
-			return s
+			return s, true
 		}
 		child := t.split(s, d)
 		if child == nil {
-			return nil
+			return s, false
 		}
 		s = child
 	}
-	return s
+	return s, true
 }
 
 // split replaces the locked shard s by two and returns the one of d, locked;
@@ -262,10 +262,10 @@ func (t *Table) split(s *shard, d Digest) *shard {
 const sample = 16
 
 // victim returns the place in s of the key whose loss gives away the least,
-// among a few near where d would sit, or -1: a key at its limit is never
-// forgotten, so that nobody can flush out a refusal, nor one with requests in
-// progress. With idleOnly only a key is returned whose loss changes nothing. s
-// holds no free place.
+// among a few near where d would sit, and how many units that are; or -1: a key at
+// its limit is never forgotten, so that nobody can flush out a refusal, nor one
+// with requests in progress. With idleOnly only a key is returned whose loss
+// changes nothing. s holds no free place.
 func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place int, loses int64) {
 	place = -1
 	if s.n == 0 {
@@ -281,9 +281,11 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 		if g.idle(st, h.side, now) {
 			return i, 0
 		}
-		st, r := g.take(st, h.list, now, 0)
-		if !idleOnly && !g.nums.Slots && r.Remaining > 0 && (place < 0 || st.Used < loses) {
-			place, loses = i, st.Used
+		if idleOnly || g.nums.Slots || h.side != nil && h.side.reserved > 0 {
+			continue
+		}
+		if n, all := g.gives(st, h, now); !all && (place < 0 || n < loses) {
+			place, loses = i, n
 		}
 	}
 	return place, loses
@@ -331,49 +333,87 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 }
 
 // owe remembers a debt of a key that is not remembered, and returns its shard,
-// locked.
+// locked. Without a place for the key it is a debt of all who have none.
 func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
-	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, debt: n}
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now}
 	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
 	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
-	debtor.next.Gen = debtor.gen.num
+	debtor.next.Gen, debtor.debt = debtor.gen.num, debtor.next.Used
 	if debtor.findPlace() == placed {
 		debtor.store()
+	} else {
+		o := t.overflow(d)
+		o.mu.Lock()
+		o.latest = max(o.latest, now)
+		t.charge(o.home(t.listed), o.latest, n)
+		o.mu.Unlock()
 	}
 	return debtor.s // findPlace may have split it
+}
+
+// charge charges n units in h, on top of what was taken.
+func (t *Table) charge(h home, now Instant, n int64) {
+	st, g := t.convert(*h.st)
+	h.put(st)
+	*h.st, _ = g.take(*h.st, h.list, now, 0)
+	if h.list != nil {
+		t.spare(h.list, now)
+	}
+	g.adjust(h, now, -n)
 }
 
 // settleIn settles c in its home h, if it still lives there: a key that was
 // forgotten meanwhile and came again has nothing of the take in it. It returns
 // how many units came back.
 func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
-	before := t.ringBytes(h)
-	defer func() { t.account(t.ringBytes(h) - before) }()
 	same := h.st.Born == c.next.Born
 	st, g := t.convert(*h.st)
-	*h.st = st
-	if same && st.Born == c.next.Born {
-		return g.giveBack(h, c, now, n)
+	h.put(st)
+	if same = same && st.Born == c.next.Born; same {
+		n = g.giveBack(h, c, now, n)
 	}
 	if n < 0 {
-		*h.st, _ = g.take(*h.st, h.list, now, 0)
-		g.adjust(h, now, n)
+		t.charge(h, now, -n)
+	} else if !same {
+		n = 0
 	}
-	return min(n, 0)
+	return n
 }
 
-// ringBytes is what the list of h takes beside its place.
+// spare makes place for one entry more in l, at the instant at. Without memory
+// for it the newest entry moves there and takes it in: all its units count until
+// the last of them is too old, never less than they should.
+func (t *Table) spare(l *stamps, at Instant) {
+	c := l.grown(at)
+	if c == len(l.ring) {
+		return
+	}
+	if !t.reserve(int64(c-len(l.ring)) * stampBytes) {
+		l.newest().at = at
+		return
+	}
+	l.resize(c)
+}
+
+// ring is what the list of a new key takes at first.
+func (t *Table) ring() int64 {
+	if t.listed {
+		return minRing * stampBytes
+	}
+	return 0
+}
+
+// ringBytes is what the list of h takes beside its place. The first places of a
+// shared counter are a part of the Table.
 func (t *Table) ringBytes(h home) int64 {
 	if h.list == nil {
 		return 0
 	}
-	return int64(len(h.list.ring)) * stampBytes
-}
-
-// account counts n bytes that were taken or, when negative, freed.
-func (t *Table) account(n int64) {
-	t.bytes.Add(n)
-	t.budget.give(-n)
+	n := len(h.list.ring)
+	if h.shared {
+		n -= minRing
+	}
+	return int64(n) * stampBytes
 }
 
 // convert brings s to the newest numbers. When those hold less than was in use

@@ -39,30 +39,37 @@ func NewTokenBucket(permits int64, per time.Duration, burst int64) (Bucket, erro
 // Take implements Bucket.
 func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
 	next := s
-	b.advance(&next, now)
-	left := b.burst - next.Used
-	ok := n == 0 || n <= left
-	if ok {
-		next.Used += n
+	var r Result
+	if b.take(&next, now, n, &r); !r.OK {
+		return s, r
+	}
+	return next, r
+}
+
+// take is Take in place: s is advanced also when it is refused. It is what runs
+// for every request, and a State is too large to be handed around in registers.
+func (b *tokenBucket) take(s *State, now Instant, n int64, r *Result) {
+	b.advance(s, now)
+	left := b.burst - s.Used
+	r.OK, r.Wait, r.Reset = n == 0 || n <= left, 0, 0
+	late := s.At.Sub(now) // 0 but for a caller whose clock lags behind the State
+	if r.OK {
+		s.Used += n
 		left -= n
+	} else {
+		r.Wait = Never
+		if n <= b.burst {
+			r.Wait = late + b.until(s.Rem, n-left)
+		}
 	}
-	r := Result{OK: ok, Remaining: max(0, left)}
-	late := next.At.Sub(now) // 0 but for a caller whose clock lags behind the State
+	r.Remaining = max(0, left)
 	switch {
-	case next.Used <= 0:
+	case s.Used <= 0:
 	case left <= 0:
-		r.Reset = late + b.until(next.Rem, 1-left)
+		r.Reset = late + b.until(s.Rem, 1-left)
 	default:
-		r.Reset = late + b.until(next.Rem, next.Used)
+		r.Reset = late + b.until(s.Rem, s.Used)
 	}
-	if ok {
-		return next, r
-	}
-	r.Wait = Never
-	if n <= b.burst {
-		r.Wait = late + b.until(next.Rem, n-left)
-	}
-	return s, r
 }
 
 // Adjust implements Bucket.
@@ -109,8 +116,7 @@ func (b tokenBucket) Idle(s State, now Instant) bool {
 	return s.Used <= 0
 }
 
-// advance refills s up to now. It works in place, since Take is called for
-// every request and a State is too large to be handed around in registers.
+// advance refills s up to now, in place.
 func (b *tokenBucket) advance(s *State, now Instant) {
 	if s.Used <= 0 {
 		s.Used, s.Rem = 0, 0

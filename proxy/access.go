@@ -33,7 +33,7 @@ type Record struct {
 	Upstream, Route, Rule, DryRun string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
-	// Result is none, allowed, failed, blocked or rejected.
+	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// Cost are the units asked for and Settled those kept in the end.
 	Cost, Settled int64
@@ -144,8 +144,15 @@ func (a *AccessLog) print(w *bufio.Writer, r *Record) {
 // summary folds the refusals of one key beyond so many in a second into one
 // record, so that a client that hammers does not write the log.
 type summary struct {
-	counts map[limit.Digest]int64
-	folded map[limit.Digest]*Record
+	counts map[refused]int64
+	folded map[refused]*Record
+}
+
+// refused is a key as one rule, or the same few together, refused it: rules that
+// share a recipe have the same digest for a client.
+type refused struct {
+	key  limit.Digest
+	rule string
 }
 
 const (
@@ -159,22 +166,23 @@ func (s *summary) absorb(r *Record) bool {
 		return false
 	}
 	if s.counts == nil {
-		s.counts, s.folded = map[limit.Digest]int64{}, map[limit.Digest]*Record{}
+		s.counts, s.folded = map[refused]int64{}, map[refused]*Record{}
 	}
-	n, known := s.counts[r.key]
+	who := refused{r.key, r.Rule}
+	n, known := s.counts[who]
 	if !known && len(s.counts) >= maxFolded {
 		return false
 	}
-	s.counts[r.key] = n + 1
+	s.counts[who] = n + 1
 	if n < singleLines {
 		return false
 	}
-	sum := s.folded[r.key]
+	sum := s.folded[who]
 	if sum == nil {
 		c := *r
 		sum = &c
 		sum.Count, sum.Bytes = 0, 0
-		s.folded[r.key] = sum
+		s.folded[who] = sum
 	}
 	sum.Count++
 	sum.Bytes += r.Bytes

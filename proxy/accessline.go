@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -14,15 +13,15 @@ var formatters = map[string]formatter{
 	"text": textLine, "json": jsonLine, "combined": combinedLine, "off": nil,
 }
 
-// maxText bounds each text a client chose, so that a line stays under 4 KiB.
-const maxText = 700
-
-func cut(s string) string {
-	if len(s) > maxText {
-		return s[:maxText]
-	}
-	return s
-}
+// The most bytes that a text takes in a line, escapes included, so that no line
+// is longer than 4 KiB whatever a client or an upstream puts into it.
+const (
+	mostTarget = 1200
+	mostAgent  = 700 // each of User-Agent and Referer
+	mostNames  = 400 // of rules, and an error
+	mostWord   = 150 // a method, a name of the file
+	mostID     = 260 // 128 characters of which each may need an escape
+)
 
 // jsonLine appends one JSON object. What a client sent cannot break out of it.
 func jsonLine(b []byte, r *Record) []byte {
@@ -30,12 +29,12 @@ func jsonLine(b []byte, r *Record) []byte {
 	b = strconv.AppendInt(b, int64(r.At), 10)
 	b = append(b, `,"seq":`...)
 	b = strconv.AppendUint(b, r.Seq, 10)
-	text := func(name, value string) {
+	text := func(name, value string, most int) {
 		if value != "" {
 			b = append(b, `,"`...)
 			b = append(b, name...)
 			b = append(b, `":`...)
-			b = appendJSON(b, cut(value))
+			b = appendJSON(b, value, most)
 		}
 	}
 	number := func(name string, n int64) {
@@ -44,51 +43,40 @@ func jsonLine(b []byte, r *Record) []byte {
 		b = append(b, `":`...)
 		b = strconv.AppendInt(b, n, 10)
 	}
-	text("client", r.Client.String())
-	text("peer", r.Peer.String())
-	text("method", r.Method)
-	text("path", r.Target)
+	text("client", r.Client.String(), mostWord)
+	text("peer", r.Peer.String(), mostWord)
+	text("method", r.Method, mostWord)
+	text("path", r.Target, mostTarget)
 	number("status", int64(r.Status))
 	number("bytes", r.Bytes)
 	b = append(b, `,"duration":`...)
 	b = strconv.AppendFloat(b, r.Duration.Seconds(), 'f', 6, 64)
-	text("upstream", r.Upstream)
-	text("route", r.Route)
-	text("request_id", r.RequestID)
-	text("trace_id", r.TraceID)
-	text("rule", r.Rule)
-	text("dry_run_rule", r.DryRun)
-	text("result", r.Result)
+	text("upstream", r.Upstream, mostWord)
+	text("route", r.Route, mostWord)
+	text("request_id", r.RequestID, mostID)
+	text("trace_id", r.TraceID, mostWord)
+	text("rule", r.Rule, mostNames)
+	text("dry_run_rule", r.DryRun, mostNames)
+	text("result", r.Result, mostWord)
 	number("cost", r.Cost)
 	number("settled", r.Settled)
-	text("err", r.Err)
+	text("err", r.Err, mostNames)
 	if r.Count > 0 {
 		number("count", r.Count)
 	}
 	return append(b, '}', '\n')
 }
 
-// appendJSON appends s as a JSON string.
-func appendJSON(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			text, _ := json.Marshal(s) // a string always marshals
-			return append(b, text...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
-}
-
 // textLine appends a line for a person.
 func textLine(b []byte, r *Record) []byte {
 	b = r.At.Time().Local().AppendFormat(b, "15:04:05.000 ")
 	b = strconv.AppendInt(b, int64(r.Status), 10)
-	for _, s := range []string{r.Method, r.Target, r.Client.String()} {
-		b = append(b, ' ')
-		b = appendWord(b, s)
-	}
+	b = append(b, ' ')
+	b = appendWord(b, r.Method, mostWord)
+	b = append(b, ' ')
+	b = appendWord(b, r.Target, mostTarget)
+	b = append(b, ' ')
+	b = append(b, r.Client.String()...)
 	b = append(b, ' ')
 	b = append(b, r.Duration.Round(10*time.Microsecond).String()...)
 	b = append(b, ' ')
@@ -98,7 +86,7 @@ func textLine(b []byte, r *Record) []byte {
 			b = append(b, ' ')
 			b = append(b, name...)
 			b = append(b, '=')
-			b = appendWord(b, value)
+			b = appendWord(b, value, mostNames)
 		}
 	}
 	pair("rule", r.Rule)
@@ -118,9 +106,9 @@ func combinedLine(b []byte, r *Record) []byte {
 	b = append(b, " - - ["...)
 	b = r.At.Time().Local().AppendFormat(b, "02/Jan/2006:15:04:05 -0700")
 	b = append(b, `] "`...)
-	b = appendQuoted(b, r.Method)
+	b = appendQuoted(b, r.Method, mostWord)
 	b = append(b, ' ')
-	b = appendQuoted(b, r.Target)
+	b = appendQuoted(b, r.Target, mostTarget)
 	b = append(b, ' ')
 	b = append(b, r.Proto...)
 	b = append(b, `" `...)
@@ -132,16 +120,18 @@ func combinedLine(b []byte, r *Record) []byte {
 			s = "-"
 		}
 		b = append(b, ` "`...)
-		b = appendQuoted(b, s)
+		b = appendQuoted(b, s, mostAgent)
 		b = append(b, '"')
 	}
 	return append(b, '\n')
 }
 
-// appendQuoted appends s as it stands between quotes in a combined log.
-func appendQuoted(b []byte, s string) []byte {
-	s = cut(s)
+// appendQuoted appends at most so many bytes of s as it stands between quotes in
+// a combined log.
+func appendQuoted(b []byte, s string, most int) []byte {
+	end := len(b) + most
 	for i := range len(s) {
+		start := len(b)
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
@@ -151,15 +141,25 @@ func appendQuoted(b []byte, s string) []byte {
 		default:
 			b = append(b, c)
 		}
+		if len(b) > end {
+			return b[:start]
+		}
 	}
 	return b
 }
 
-// appendWord appends s, quoted if a terminal or a reader could misread it.
-func appendWord(b []byte, s string) []byte {
-	s = cut(s)
-	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' }) {
-		return strconv.AppendQuoteToASCII(b, s)
+// appendWord appends about so many bytes of s at most, quoted if a terminal or a
+// reader could misread it.
+func appendWord(b []byte, s string, most int) []byte {
+	s = s[:min(len(s), most)]
+	if s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' }) {
+		return append(b, s...)
 	}
-	return append(b, s...)
+	for {
+		word := strconv.AppendQuoteToASCII(b, s)
+		if len(word)-len(b) <= most+len(`""`) {
+			return word
+		}
+		s = s[:len(s)/2]
+	}
 }

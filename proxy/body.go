@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +21,7 @@ import (
 // transport may still read it when the handler has returned.
 type body struct {
 	span time.Duration
+	most int64       // bytes that the route takes; 0 is no bound
 	done atomic.Bool // read to its end, or until it failed
 
 	failed atomic.Bool // the client's side failed
@@ -50,8 +54,10 @@ func (b *body) Read(p []byte) (int, error) {
 			return 0, b.fail(err)
 		}
 	}
-	n, err := b.in.Read(p)
-	b.bytes.Add(int64(n))
+	n, err := b.in.Read(b.within(p))
+	if over := b.bytes.Add(int64(n)) - b.most; b.most > 0 && over > 0 {
+		return n - int(over), b.fail(errTooLarge)
+	}
 	if b.got += n; b.got >= minProgress {
 		b.got, b.waited = 0, 0
 	} else if b.span > 0 {
@@ -61,9 +67,22 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.end()
 	case err != nil:
+		if b.span > 0 && b.waited >= b.span {
+			// net/http hides a deadline among the trailers behind an error of its own.
+			err = fmt.Errorf("%w (%v)", os.ErrDeadlineExceeded, err)
+		}
 		err = b.fail(err)
 	}
 	return n, err
+}
+
+// within returns as much of p as the bound leaves, and a byte more, which tells
+// a body that is too long from one that just fits.
+func (b *body) within(p []byte) []byte {
+	if b.most == 0 {
+		return p
+	}
+	return p[:min(int64(len(p)), b.most-b.bytes.Load()+1)]
 }
 
 // end notes the end. The connection lives on; a deadline left behind would cut
@@ -95,11 +114,30 @@ func (b *body) deadline(t time.Time) error {
 	return b.rc.SetReadDeadline(t)
 }
 
-// release is called when the handler returns.
-func (b *body) release() {
+// errReleased is what a body reads as once its handler has returned.
+var errReleased = errors.New("the request has ended")
+
+// release is called when the handler returns: the body is not read any more. On
+// HTTP/1 a Read that still waits for the client is ended first. net/http aborts
+// a pending read of the connection when a handler has returned; a body that ends
+// in that moment begins another one, for which it then waits for ever.
+func (b *body) release(http1 bool) {
 	b.rcMu.Lock()
+	rc := b.rc
 	b.rc = nil
 	b.rcMu.Unlock()
+	if !http1 {
+		return
+	}
+	if !b.mu.TryLock() {
+		rc.SetReadDeadline(time.Unix(1, 0))
+		b.mu.Lock()
+		rc.SetReadDeadline(time.Time{})
+	}
+	if b.err == nil {
+		b.err = errReleased
+	}
+	b.mu.Unlock()
 }
 
 // promptly is how long an answer of the gateway's own waits for the rest of a

@@ -3,7 +3,9 @@ package proxy
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +18,20 @@ const minProgress = 1 << 10
 // left: a slow honest download of any length lives, a stalled one ends.
 type conn struct {
 	net.Conn
-	span time.Duration // 0 is no bound
+	span  time.Duration // 0 is no bound
+	peer  netip.AddrPort
+	early []byte // came behind a PROXY header; read first
+	doors *Doors
+	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
+	gone  atomic.Bool
+	heard atomic.Bool // a request came, or never will
+}
+
+// hear notes that the connection is no newcomer any more.
+func (c *conn) hear() {
+	if !c.heard.Load() && c.heard.CompareAndSwap(false, true) {
+		c.doors.newcomers.Add(-1)
+	}
 }
 
 // Write implements net.Conn.
@@ -34,6 +49,15 @@ func (c *conn) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	if c.gone.CompareAndSwap(false, true) {
+		c.doors.leave(c)
+	}
+	return err
 }
 
 // CloseWrite half-closes the connection where it can be, for tunnels.

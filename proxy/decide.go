@@ -26,13 +26,17 @@ func (x *exchange) match(snap *Snapshot) bool {
 	x.facts.Route, x.routed, x.pool = route.Name, route.Name, route.Upstream
 	x.route = snap.routes[route.Name]
 	x.route.inFlight.Add(1)
-	path := x.path.Forward()
-	if route.StripPrefix != "" {
-		if rest, ok := x.path.Cut(route.StripPrefix); ok {
-			path = rest
-		}
+	x.plan = route
+	path, ok := route.Path(&x.facts, x.path)
+	if !ok {
+		x.fail(problem{status: http.StatusBadRequest, detail: "The path, as this route rewrites it, can be read in two ways."})
+		return false
 	}
-	x.forward = upstream.Request{Front: x, Path: path, Tunnel: x.limits.Tunnel}
+	x.forward = upstream.Request{Front: x, Path: path, Timeout: route.Timeout, Tunnel: x.limits.Tunnel}
+	if !x.bodyFits() {
+		return false
+	}
+	x.forward.Key = route.Affinity(&x.facts)
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
 		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
@@ -51,8 +55,9 @@ func (x *exchange) match(snap *Snapshot) bool {
 }
 
 // acquire asks the limiter (step 5) and answers what it refuses (step 6).
-func (x *exchange) acquire() bool {
-	if len(x.hits) == 0 {
+func (x *exchange) acquire(snap *Snapshot) bool {
+	x.claimPlace(snap.rules.Overload)
+	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
 	for i := range x.hits {
@@ -76,8 +81,14 @@ func (x *exchange) acquire() bool {
 	}
 	switch {
 	case v.OK:
-		x.granted, x.result = true, resultAllowed
+		x.granted = true
+		if len(x.hits) > 0 {
+			x.result = resultAllowed
+		}
 		return true
+	case len(x.refusing) == 0:
+		x.shed()
+		return false
 	case v.Full:
 		x.full(x.refusing[0])
 	default:
@@ -91,6 +102,9 @@ func (x *exchange) acquire() bool {
 func (x *exchange) note(v limit.Verdict) {
 	for i := range x.claims {
 		c := &x.claims[i]
+		if c.Tag == overloadTag {
+			continue
+		}
 		rule := x.hits[c.Tag].Rule
 		live := rule.Live
 		switch {
@@ -144,10 +158,14 @@ func sortByFile(list []*rules.Rule) {
 	}
 }
 
-// pick chooses the server (step 7).
+// pick chooses the server (step 7). A route that leads to none is answered here.
 func (x *exchange) pick(snap *Snapshot) (*upstream.Pool, bool) {
+	if x.pool == "" {
+		x.answerItself()
+		return nil, false
+	}
 	pool := snap.pools[x.pool]
-	server, ok := pool.Pick()
+	server, ok := pool.Pick(x.forward.Key)
 	if !ok {
 		x.fail(problem{status: http.StatusServiceUnavailable, detail: "No server can take this request now.", wait: 1e9})
 		return nil, false

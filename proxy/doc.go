@@ -6,7 +6,7 @@
 //	2 Snapshot   loaded once; all that follows sees one version of the file
 //	3 read       the client's address, host, path; what is malformed ends here
 //	4 match      the route, and all rules that apply
-//	5 acquire    all rules or none are charged
+//	5 acquire    all rules or none are charged; a place of the whole gateway's is one more claim
 //	6 refuse     429, Retry-After and a problem that names the rules
 //	7 pick       a server of the route's pool
 //	8 Forward    through the pool's ReverseProxy; headers in front.go
@@ -28,5 +28,5 @@
 //
 // A request body is read through body, which marks its own failures, and a
 // client that leaves is told apart from an upstream that fails: 499, 400 and
-// 408 are the client's, 502 and 504 the upstream's.
+// 408 are the client's, 502, 503 and 504 the upstream's.
 package proxy

@@ -24,6 +24,8 @@ type DoorSettings struct {
 	// HeaderBytes is the most a request's head may have before net/http itself
 	// refuses it.
 	HeaderBytes int
+	// Entry says which connections are let in.
+	Entry Entry
 }
 
 // Doors are the listening sockets of one handler: HTTP/1.1, and HTTP/2 with
@@ -41,6 +43,12 @@ type Doors struct {
 	current atomic.Pointer[serving]
 	old     []*serving // replaced by other settings, with connections left
 	wg      sync.WaitGroup
+
+	entry    atomic.Pointer[Entry]
+	visitors visitors
+	spare    spare
+
+	newcomers atomic.Int64 // connections whose first request has not come yet
 }
 
 // door is one socket.
@@ -56,6 +64,7 @@ type serving struct {
 	server   *http.Server
 	conns    chan net.Conn
 	closed   chan struct{}
+	served   chan struct{} // closed when the server knows every connection it got
 	once     sync.Once
 	alive    atomic.Int64 // connections
 }
@@ -155,13 +164,17 @@ func (d *Doors) Addrs() []string {
 
 // Configure changes the settings of new connections.
 func (d *Doors) Configure(s DoorSettings) {
+	entry := s.Entry
+	d.entry.Store(&entry)
+	d.spare.keep(entry.Spare)
+	s.Entry = Entry{} // nothing to a server
 	now := d.current.Load()
 	if now != nil && now.settings == s {
 		return
 	}
 	next := d.newServing(s)
 	d.current.Store(next)
-	d.wg.Go(func() { next.server.Serve(next) })
+	d.wg.Go(func() { next.server.Serve(next); close(next.served) })
 	if now != nil {
 		now.Close() // no more connections; those it has go on
 		d.old = append(slices.DeleteFunc(d.old, func(s *serving) bool { return s.alive.Load() == 0 }), now)
@@ -169,7 +182,7 @@ func (d *Doors) Configure(s DoorSettings) {
 }
 
 func (d *Doors) newServing(s DoorSettings) *serving {
-	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{})}
+	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{}), served: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -183,12 +196,15 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: s.Write, SendPingTimeout: time.Minute},
 		BaseContext:                  func(net.Listener) context.Context { return d.base },
 		ConnContext:                  connContext,
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				v.alive.Add(1)
 			case http.StateClosed, http.StateHijacked:
 				v.alive.Add(-1)
+				if c, ok := c.(*conn); ok {
+					c.hear()
+				}
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
@@ -206,11 +222,19 @@ func (d *Doors) serve(n *door) {
 			c, err := n.ln.Accept()
 			if err == nil {
 				pause = 0
-				d.hand(c)
+				d.receive(c)
+				d.spare.fill()
 				continue
 			}
-			if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+			if isTimeout(err) {
+				d.takeRest(n)
 				return
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if d.spare.lend(err) {
+				continue
 			}
 			// Out of file descriptors, mostly: it passes as connections end.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -220,20 +244,37 @@ func (d *Doors) serve(n *door) {
 			case <-d.base.Done():
 				return
 			}
+			d.spare.fill()
 		}
 	})
 }
 
+// takeRest accepts what waits in the queue of a closing socket. On a busy machine
+// the deadline may have passed before anybody looked, and Accept looks no more then.
+func (d *Doors) takeRest(n *door) {
+	for over := time.Now().Add(10 * lastCall); time.Now().Before(over); { // some may still come
+		n.ln.SetDeadline(time.Now().Add(lastCall))
+		c, err := n.ln.Accept()
+		if err != nil {
+			return
+		}
+		d.receive(c)
+	}
+}
+
 // hand gives a connection to the server of the present settings.
-func (d *Doors) hand(c net.Conn) {
+func (d *Doors) hand(n *conn) {
+	d.newcomers.Add(1)
 	for {
 		s := d.current.Load()
+		n.span = s.settings.Write
 		select {
-		case s.conns <- &conn{Conn: c, span: s.settings.Write}:
+		case s.conns <- n:
 			return
 		case <-s.closed:
 			if d.current.Load() == s { // shut down
-				c.Close()
+				n.hear()
+				n.Close()
 				return
 			}
 		}
@@ -290,9 +331,18 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 	if now := d.current.Load(); now != nil {
 		all = append(all, now)
 	}
-	var wg sync.WaitGroup
 	for _, s := range all {
 		s.Close()
+		<-s.served
+	}
+	if idle != nil {
+		// A server that shuts down drops a first request that is just being read.
+		soon, cancel := context.WithTimeout(ctx, firstRequest)
+		waitIdle(soon, func() bool { return d.newcomers.Load() == 0 })
+		cancel()
+	}
+	var wg sync.WaitGroup
+	for _, s := range all {
 		wg.Go(func() { s.server.Shutdown(ctx) })
 	}
 	wg.Wait()
@@ -302,8 +352,13 @@ func (d *Doors) Shutdown(ctx context.Context, idle func() bool) error {
 		s.server.Close()
 	}
 	d.wg.Wait()
+	d.spare.keep(0)
 	return err
 }
+
+// firstRequest is how long a stop waits for the first request of connections
+// that were accepted just before it.
+const firstRequest = 500 * time.Millisecond
 
 func waitIdle(ctx context.Context, idle func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -24,11 +27,12 @@ const (
 	resultAllowed               // every rule that applied had room
 	resultFailed                // answered by the gateway itself for another reason
 	resultBlocked
+	resultShed // refused for overload
 	resultRejected
 )
 
 func (r result) String() string {
-	return [...]string{"none", "allowed", "failed", "blocked", "rejected"}[r]
+	return [...]string{"none", "allowed", "failed", "blocked", "shed", "rejected"}[r]
 }
 
 // exchange is the scratch of one request. It is pooled: nothing that may live
@@ -48,7 +52,8 @@ type exchange struct {
 	upgrade  bool // a WebSocket handshake
 	body     *body
 	limits   rules.Timeouts
-	headers  bool // limit headers are wanted
+	headers  bool         // limit headers are wanted
+	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
 	pool     string // name of the upstream
@@ -60,8 +65,9 @@ type exchange struct {
 	refusing []*rules.Rule
 	buf      []byte
 	grant    limit.Grant
-	policy   string // RateLimit-Policy, or ""
-	rates    string // RateLimit
+	overload *rules.OverloadLive // where a place is claimed, or nil
+	policy   string              // RateLimit-Policy, or ""
+	rates    string              // RateLimit
 
 	keep      []string // headers that Connection must not take away
 	secrets   []string // query parameters that rules are keyed on
@@ -73,6 +79,8 @@ type exchange struct {
 	result    result
 	answer    rules.Answer // what counts for the rules
 	settles   bool         // some rule looks at it
+	problem   bool         // the answer is a problem of the gateway's own
+	aborted   bool         // the answer broke off
 	granted   bool         // the limiter took all claims
 	settled   int64        // units kept in the end
 }
@@ -94,43 +102,52 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// finish ends the exchange: it settles the grant, counts and logs. It must be
-// deferred itself: it runs after a tunnel too, and on a panic. ErrAbortHandler
-// goes on to net/http, which ends the connection; any other panic is a fault of
-// ours that must not end the process.
+// finish ends the exchange: it settles the grant, counts and logs. It is what
+// ServeHTTP defers, so that it runs on a panic and after a tunnel too.
 func (x *exchange) finish() {
-	v := recover()
-	if v != nil && v != http.ErrAbortHandler {
-		v = x.crashed(v)
-	}
-	defer func() {
-		if v != nil {
-			panic(http.ErrAbortHandler)
+	p := recover()
+	if p != nil && p != http.ErrAbortHandler {
+		answered := x.crashed(p)
+		if p = nil; !answered {
+			p = http.ErrAbortHandler
 		}
-	}()
+	}
+	x.aborted = p != nil
 	now := x.g.clock.Now()
 	x.settle(now)
 	x.w.last()
-	x.boundRest()
 	if x.body != nil {
-		x.body.release()
+		x.body.release(x.r.ProtoMajor == 1)
 	}
+	x.boundRest()
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)
 	x.recycle()
+	if p != nil {
+		panic(p)
+	}
 }
 
-// crashed reports a panic and answers 500, or returns ErrAbortHandler when
-// something was sent already.
-func (x *exchange) crashed(v any) any {
-	x.g.log.Error("a request panicked", "panic", v, "request_id", x.id, "stack", string(debug.Stack()))
-	if x.w.status != 0 {
-		return http.ErrAbortHandler
+// crashed deals with a panic that is a fault of ours: an operator must hear of
+// it, and the client gets a 500 if nothing has gone out yet. It reports whether
+// it did; else the connection has to break off.
+func (x *exchange) crashed(p any) (answered bool) {
+	x.g.log.LogAttrs(context.Background(), slog.LevelError, "panic while serving a request",
+		slog.String("panic", fmt.Sprint(p)), slog.String("request_id", x.id), slog.String("stack", string(debug.Stack())))
+	if x.w.status != 0 || x.forward.Upgraded {
+		return false
 	}
-	clear(x.w.Header())
+	defer func() {
+		if recover() != nil {
+			answered = false
+		}
+	}()
+	if x.r.ProtoMajor == 1 {
+		x.w.Header().Set("Connection", "close")
+	}
 	x.fail(problem{status: http.StatusInternalServerError, detail: "The gateway failed on this request."})
-	return nil
+	return true
 }
 
 // boundRest gives a body that was not read to its end a deadline: net/http

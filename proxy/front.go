@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"gateway/proxy/upstream"
 )
@@ -53,6 +54,7 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 		h["Via"] = []string{"1.1 gateway"}
 	}
 	h["X-Request-Id"] = []string{x.id}
+	x.plan.Request.Apply(h, x.placeholder)
 }
 
 // forwardedHeaders sets who the client is. A trusted peer's word is kept and the
@@ -101,7 +103,7 @@ func (x *exchange) Answer(res *http.Response) error {
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
 	status := upstream.Status(err, x.r)
-	if status == upstream.StatusClientGone {
+	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
 		// Nobody is there to read an answer, and none was sent: the connection ends.
 		x.status = status
 		panic(http.ErrAbortHandler)
@@ -109,7 +111,14 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
 	}
-	x.fail(problem{status: status, detail: failureText(status, err)})
+	p := problem{status: status, detail: failureText(status, err)}
+	if status == http.StatusServiceUnavailable {
+		p.wait = time.Second
+	}
+	if errors.Is(err, errTooLarge) {
+		p = bodyTooLarge
+	}
+	x.fail(p)
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
@@ -123,6 +132,8 @@ func failureText(status int, err error) string {
 		return "The request body came too slowly."
 	case http.StatusGatewayTimeout:
 		return "The upstream did not answer in time."
+	case http.StatusServiceUnavailable:
+		return "No server can take this request now."
 	}
 	if _, ok := errors.AsType[*upstream.ConnectError](err); ok {
 		return "The upstream cannot be reached."

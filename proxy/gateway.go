@@ -36,7 +36,8 @@ type Gateway struct {
 	unrouted  routeStats // requests that no route took, or that ended before routing
 }
 
-// New returns a Gateway that serves snap. It starts nothing.
+// New returns a Gateway that serves snap. It starts what Swap starts; Close ends
+// it.
 func New(c Config, snap *Snapshot) *Gateway {
 	g := &Gateway{clock: c.Clock, log: c.Logger, access: c.Access}
 	if g.log == nil {
@@ -51,11 +52,15 @@ func (g *Gateway) Current() *Snapshot { return g.current.Load() }
 
 // Swap puts snap, built on Current, in force: requests that begin from now on
 // see all of it, those in progress end under what they began with. It cannot
-// fail. Pools that snap no longer names close as their requests end. Swaps must
-// not run at the same time.
+// fail. The checks of its new pools begin, and those of pools that it no longer
+// names end; such pools close as their requests end. Swaps must not run at the
+// same time.
 func (g *Gateway) Swap(snap *Snapshot) {
 	old := g.Current()
 	snap.rules.Activate(g.clock.Now())
+	for _, p := range snap.pools {
+		p.Start() // those that run already go on
+	}
 	g.current.Store(snap)
 	if old == nil {
 		return
@@ -65,6 +70,25 @@ func (g *Gateway) Swap(snap *Snapshot) {
 			p.Close()
 		}
 	}
+}
+
+// Close ends what runs beside the requests: the checks of the pools in force. It
+// is for when no more requests are to come, and no Swap.
+func (g *Gateway) Close() {
+	for _, p := range g.Current().pools {
+		p.Close()
+	}
+}
+
+// Stale reports whether a file that a pool in force has read holds something else
+// by now, so that a Snapshot built of the same file would differ.
+func (g *Gateway) Stale() bool {
+	for _, p := range g.Current().pools {
+		if !p.Equal(p.Spec()) {
+			return true
+		}
+	}
+	return false
 }
 
 // InFlight returns the number of requests in progress, tunnels included.
@@ -81,7 +105,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.match(snap) { // 4: blocked, no route, or a key is missing
 		return
 	}
-	if !x.acquire() { // 5, 6: refused
+	if !x.acquire(snap) { // 5, 6: refused
 		return
 	}
 	pool, ok := x.pick(snap) // 7

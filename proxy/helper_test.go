@@ -25,6 +25,7 @@ type site struct {
 	doors   *Doors
 	addr    string
 	access  *lines
+	url     string // of the upstream
 
 	mu   sync.Mutex
 	seen []*http.Request // what reached the upstream
@@ -63,7 +64,8 @@ func newSite(t testing.TB, text string, handler http.HandlerFunc) *site {
 		}
 		io.WriteString(w, "ok")
 	}))
-	text = strings.ReplaceAll(text, "UPSTREAM", up.URL)
+	s.url = up.URL
+	text = strings.ReplaceAll(text, "UPSTREAM", s.url)
 	log := NewAccessLog(s.access, "json")
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -108,7 +110,7 @@ func build(t testing.TB, text string, prev *Snapshot) *Snapshot {
 // reload puts another file in force.
 func (s *site) reload(text string) {
 	s.t.Helper()
-	s.gateway.Swap(build(s.t, text, s.gateway.Current()))
+	s.gateway.Swap(build(s.t, strings.ReplaceAll(text, "UPSTREAM", s.url), s.gateway.Current()))
 }
 
 func (s *site) requests() []*http.Request {

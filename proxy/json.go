@@ -1,20 +1,59 @@
 package proxy
 
 import (
-	"encoding/json"
+	"math"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // writeJSON writes s as a JSON string.
 func writeJSON(b *strings.Builder, s string) {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			text, _ := json.Marshal(s) // a string always marshals
-			b.Write(text)
-			return
+	var buf [128]byte
+	b.Write(appendJSON(buf[:0], s, math.MaxInt/2))
+}
+
+// appendJSON appends s as a JSON string of at most so many bytes between its
+// quotes; what does not fit is cut off. What is not UTF-8 becomes U+FFFD, and
+// what is not printable an escape.
+func appendJSON(b []byte, s string, most int) []byte {
+	b = append(b, '"')
+	end := len(b) + most
+	for i := 0; i < len(s); {
+		start, size := len(b), 1
+		if c := s[i]; c >= utf8.RuneSelf || c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+			b, size = appendEscaped(b, s[i:])
+		} else {
+			b = append(b, c)
 		}
+		if len(b) > end {
+			b = b[:start]
+			break
+		}
+		i += size
 	}
-	b.WriteByte('"')
-	b.WriteString(s)
-	b.WriteByte('"')
+	return append(b, '"')
+}
+
+// appendEscaped appends the first character of s, and returns how many bytes of
+// s it takes.
+func appendEscaped(b []byte, s string) ([]byte, int) {
+	if s[0] == '"' || s[0] == '\\' {
+		return append(b, '\\', s[0]), 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if size > 1 && unicode.IsPrint(r) {
+		return append(b, s[:size]...), size
+	}
+	units := [2]rune{r}
+	n := 1
+	if hi, lo := utf16.EncodeRune(r); hi != utf8.RuneError {
+		units, n = [2]rune{hi, lo}, 2
+	}
+	const hex = "0123456789abcdef"
+	for _, u := range units[:n] {
+		b = append(b, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	}
+	return b, size
 }

@@ -28,11 +28,13 @@ func (x *exchange) log(now limit.Instant) {
 		r.Err = x.failure.Error()
 	}
 	for i := range x.claims {
-		r.Cost = max(r.Cost, x.claims[i].N)
+		if x.claims[i].Tag != overloadTag {
+			r.Cost = max(r.Cost, x.claims[i].N)
+		}
 	}
 	if x.result == resultRejected {
 		for i := range x.claims {
-			if !x.claims[i].Result.OK && x.claims[i].Mode == limit.Enforce {
+			if c := &x.claims[i]; !c.Result.OK && c.Mode == limit.Enforce && c.Tag != overloadTag {
 				r.key = x.claims[i].Key
 				break
 			}

@@ -57,20 +57,30 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// send writes an answer of the gateway's own. A body that is not there already
-// is not waited for. net/http would wait, even for one that the client holds back
-// until it sees 100 Continue, unless the connection is to end.
+// send writes an answer of the gateway's own that nobody may keep.
 func (x *exchange) send(status int, contentType, body string) {
+	x.problem = true
+	x.w.Header().Set("Cache-Control", "no-store")
+	x.write(status, contentType, body)
+}
+
+// write writes an answer of the gateway's own. A body of the request that is not
+// there already is not waited for. net/http would wait, even for one that the
+// client holds back until it sees 100 Continue, unless the connection is to end.
+func (x *exchange) write(status int, contentType, body string) {
 	h := x.w.Header()
 	if x.body != nil && x.sent == 0 && x.r.ProtoMajor == 1 && !x.body.drain(x.r) {
 		h.Set("Connection", "close")
 	}
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("X-Content-Type-Options", "nosniff")
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	if status != http.StatusNoContent && status != http.StatusNotModified {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	x.w.WriteHeader(status)
-	if x.r.Method != http.MethodHead {
+	if x.r.Method != http.MethodHead && body != "" {
 		x.w.Write([]byte(body))
 	}
 }
@@ -124,6 +134,7 @@ func statusText(status int) string {
 // failGRPC answers a gRPC call, whose clients look at the status in the
 // trailers: HTTP 200, trailers only (gRPC over HTTP/2, "Responses").
 func (x *exchange) failGRPC(p problem) {
+	x.problem = true
 	code, ok := grpcCodes[p.status]
 	if !ok {
 		code = 2 // UNKNOWN
@@ -146,7 +157,7 @@ func (x *exchange) failGRPC(p problem) {
 // grpcCodes are the status codes for the gateway's own answers, as gRPC's
 // HTTP-to-gRPC mapping has them, but for 429, which says what it is.
 var grpcCodes = map[int]int{
-	400: 13, 401: 16, 403: 7, 404: 12, 429: 8, 502: 14, 503: 14, 504: 14,
+	400: 13, 401: 16, 403: 7, 404: 12, 413: 8, 429: 8, 502: 14, 503: 14, 504: 14,
 }
 
 // grpcMessage escapes text as the gRPC protocol wants: printable ASCII but "%".

@@ -7,9 +7,11 @@ import (
 	"strconv"
 )
 
-// decorate puts the gateway's own headers on a final answer: the request id and
-// the limit headers. It runs once, when the header is about to go out.
+// decorate makes the changes of the route to a final answer and puts the
+// gateway's own headers on it: the request id and the limit headers. It runs
+// once, when the header is about to go out.
 func (x *exchange) decorate(h http.Header) {
+	x.editAnswer(h)
 	h["X-Request-Id"] = []string{x.id}
 	if x.policy == "" {
 		return
@@ -33,7 +35,7 @@ func appendField(h http.Header, name, canonical, value string) {
 func (x *exchange) describeLimits() {
 	order := x.order[:0]
 	for i := range x.claims {
-		if rule := x.hits[x.claims[i].Tag].Rule; !rule.DryRun {
+		if c := &x.claims[i]; c.Tag != overloadTag && !x.hits[c.Tag].Rule.DryRun {
 			order = append(order, i)
 		}
 	}

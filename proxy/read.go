@@ -130,20 +130,19 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// peerKey is the context key under which a connection keeps its peer.
-type peerKey struct{}
+// connKey is the context key under which a request finds its connection.
+type connKey struct{}
 
-// connContext remembers the peer's address once for all requests of a connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return context.WithValue(ctx, peerKey{}, tcp.AddrPort())
-	}
-	return ctx
+	return context.WithValue(ctx, connKey{}, c)
 }
 
+// peerOf returns the other end of the connection of r, on which a request has
+// come herewith.
 func peerOf(r *http.Request) netip.AddrPort {
-	if peer, ok := r.Context().Value(peerKey{}).(netip.AddrPort); ok {
-		return peer
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.hear()
+		return c.peer
 	}
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return peer

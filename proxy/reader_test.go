@@ -13,6 +13,7 @@ import (
 func flood(n int) http.HandlerFunc {
 	block := bytes.Repeat([]byte("gateway."), 4<<10)
 	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(n))
 		for left := n; left > 0; left -= len(block) {
 			if _, err := w.Write(block[:min(left, len(block))]); err != nil {
 				return
@@ -30,6 +31,7 @@ func small(c *http.Client) *http.Client {
 }
 
 func TestAStalledReaderIsCut(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { write: 500ms }\n"+openRules, flood(32<<20))
 	both(t, func(t *testing.T, c *http.Client) {
 		res, err := small(c).Get("http://" + s.addr)
@@ -49,6 +51,7 @@ func TestAStalledReaderIsCut(t *testing.T) {
 }
 
 func TestAReaderThatStallsOverALittleIsCutToo(t *testing.T) {
+	t.Parallel() // it mostly waits
 	// What is left fits the buffers of net/http: it goes out when the handler is
 	// done, if the client's window ever opens.
 	s := newSite(t, "timeouts: { write: 500ms }\n"+openRules, flood(64<<10+1000))
@@ -66,6 +69,7 @@ func TestAReaderThatStallsOverALittleIsCutToo(t *testing.T) {
 }
 
 func TestASlowHonestReaderGetsAllOfIt(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const size = 6 << 20
 	s := newSite(t, "timeouts: { write: 500ms }\n"+openRules, flood(size))
 	both(t, func(t *testing.T, c *http.Client) {
@@ -93,6 +97,7 @@ func TestASlowHonestReaderGetsAllOfIt(t *testing.T) {
 }
 
 func TestAStreamThatIsQuietForLongerThanTheSpansLives(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { write: 300ms, read: 300ms, idle: 300ms }\n"+openRules, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -19,8 +19,8 @@ func (x *exchange) settle(now limit.Instant) {
 	x.grant.Done(now, outcome)
 	for i := range x.claims {
 		c := &x.claims[i]
-		if !c.Result.OK {
-			continue // a dry run that had no room
+		if !c.Result.OK || c.Tag == overloadTag {
+			continue // a dry run that had no room, or a place that is nothing used up
 		}
 		rule := x.hits[c.Tag].Rule
 		kept, returned := c.N-c.Returned, max(0, c.Returned)
@@ -40,7 +40,9 @@ func (x *exchange) outcome(c *limit.Claim) int64 {
 }
 
 // clientFailed says that the client's side failed: its body, its connection, or
-// that it left.
+// that it left before it had the whole answer. One that closes the connection
+// once it has it has not failed.
 func (x *exchange) clientFailed() bool {
-	return x.status == upstream.StatusClientGone || x.w.failed || x.body != nil && x.body.failed.Load() || x.r.Context().Err() != nil
+	return x.status == upstream.StatusClientGone || x.w.failed || x.body != nil && x.body.failed.Load() ||
+		x.aborted && x.r.Context().Err() != nil
 }

@@ -34,6 +34,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 }
 
 func TestATrickledBodyIs408(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { read: 500ms }\n"+fivePerHour, swallow)
 	for _, head := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
 		w := s.dial()
@@ -79,6 +80,7 @@ func TestATrickledBodyIs408(t *testing.T) {
 }
 
 func TestASlowHonestUploadLives(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { read: 500ms }\n"+openRules, swallow)
 	both(t, func(t *testing.T, c *http.Client) {
 		// 12 KiB in 1.2 s: twice and more the span, with some 4 KiB in each.
@@ -95,6 +97,7 @@ func TestASlowHonestUploadLives(t *testing.T) {
 }
 
 func TestARefusedUploadIsAnsweredAtOnceAndHoldsNothingForEver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { read: 1s }\nupstream: UPSTREAM\nrules: [{ name: one, limit: 1/h }]\n", nil)
 	s.get("/")
 	for _, body := range []string{
@@ -153,6 +156,7 @@ func TestAnUploadThatStallsWhenItsUpstreamHasAnsweredIsLetGo(t *testing.T) {
 }
 
 func TestAStalledUploadOfADeadUpstreamEndsWithinTheSpan(t *testing.T) {
+	t.Parallel() // it mostly waits
 	up := listen4(t, func(c net.Conn, in *bufio.Reader) {
 		readHead(in)
 		c.(*net.TCPConn).SetLinger(0) // a reset
@@ -171,6 +175,7 @@ func TestAStalledUploadOfADeadUpstreamEndsWithinTheSpan(t *testing.T) {
 }
 
 func TestASlowHeadIsCut(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { read_header: 500ms }\n"+openRules, nil)
 	quiet, slow := s.dial(), s.dial()
 	slow.send("GET / HTTP/1.1\r\nHost: a\r\n")

@@ -1,9 +1,10 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 
 	"gateway/proxy/upstream"
 	"gateway/rules"
@@ -25,7 +26,8 @@ type Snapshot struct {
 
 // Build compiles file into a Snapshot to follow prev, which may be nil. It may
 // fail and has no effects: a Snapshot that is dropped leaves nothing behind, and
-// prev is as it was. A pool whose upstream is the same is kept, with its
+// prev is as it was. The error is a rules.ErrorList, of what Compile refuses or of
+// files beside this one that cannot be used. A pool whose upstream is the same is kept, with its
 // connections and counters, and so is each rule's memory as far as the rule
 // still means the same.
 func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error) {
@@ -45,7 +47,7 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		keep:    set.HeadersRead(),
 		secrets: set.QueryKeys(),
 	}
-	var errs []error
+	var errs rules.ErrorList
 	for i := range file.Upstreams {
 		spec := &file.Upstreams[i]
 		if prev != nil {
@@ -55,8 +57,12 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 			}
 		}
 		p, err := upstream.New(spec, upstream.Options{Logger: log})
+		if list, ok := errors.AsType[rules.ErrorList](err); ok {
+			errs = append(errs, list...)
+			continue
+		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%v: upstream %q: %w", spec.Pos, spec.Name, err))
+			errs = append(errs, &rules.Error{Pos: spec.Pos, Len: 1, Msg: err.Error()})
 			continue
 		}
 		s.pools[spec.Name] = p
@@ -64,7 +70,13 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 	for _, r := range set.Routes {
 		s.routes[r.Name] = newRouteStats(prev, r.Name)
 	}
-	return s, errors.Join(errs...)
+	if len(errs) > 0 {
+		slices.SortStableFunc(errs, func(a, b *rules.Error) int {
+			return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col)
+		})
+		return nil, errs
+	}
+	return s, nil
 }
 
 func newRouteStats(prev *Snapshot, name string) *routeStats {

@@ -171,7 +171,8 @@ func TestATunnelEndsWhenItsServerGoes(t *testing.T) {
 }
 
 func TestAQuietTunnelIsClosedAndABusyOneLives(t *testing.T) {
-	s := newSite(t, "timeouts: { tunnel: 400ms }\n"+openRules, echo)
+	t.Parallel() // it mostly waits
+	s := newSite(t, "timeouts: { tunnel: 2s }\n"+openRules, echo)
 	quiet, busy := s.dial(), s.dial()
 	quiet.handshake("/ws", "")
 	busy.handshake("/ws", "")

@@ -2,12 +2,13 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"strings"
 	"sync"
 	"testing"
@@ -42,11 +43,14 @@ func (s *site) dial() *wire {
 // what it said before that is what counts.
 func (w *wire) send(text string) { io.WriteString(w.TCPConn, text) }
 
-// answer reads an answer to a request with the given method, body included. ok
-// is false when the connection ended without one.
+// answer reads the final answer to a request with the given method, body
+// included. ok is false when the connection ended without one.
 func (w *wire) answer(method string) (r reply, ok bool) {
 	w.t.Helper()
 	res, err := http.ReadResponse(w.in, &http.Request{Method: method})
+	for err == nil && res.StatusCode == http.StatusContinue {
+		res, err = http.ReadResponse(w.in, &http.Request{Method: method})
+	}
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err) {
 			return reply{}, false
@@ -55,7 +59,7 @@ func (w *wire) answer(method string) (r reply, ok bool) {
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
+	if err != nil && !res.Close { // with the end of a connection may come a reset
 		w.t.Fatalf("the body of %d: %v", res.StatusCode, err)
 	}
 	return reply{res, string(body)}, true
@@ -89,43 +93,52 @@ type recorder struct {
 func record(t testing.TB) *recorder {
 	r := &recorder{}
 	r.url = "http://" + listen4(t, func(c net.Conn, in *bufio.Reader) {
-		for {
-			var copied bytes.Buffer
-			head, err := readHead(io.TeeReader(in, &copied))
-			if err != nil {
-				return
-			}
-			r.mu.Lock()
-			r.heads = append(r.heads, head)
-			r.mu.Unlock()
-			req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(head), in)))
-			if err != nil {
-				io.WriteString(c, "HTTP/1.1 400 Bad\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-				return
-			}
-			if req.ContentLength != 0 || len(req.TransferEncoding) > 0 {
-				// The reader above may have read ahead: one request a connection then.
-				io.Copy(io.Discard, req.Body)
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
-				return
-			}
+		for r.take(in) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}
 	})
 	return r
 }
 
-// readHead reads byte by byte to the empty line.
-func readHead(in io.Reader) (string, error) {
-	var b []byte
-	one := make([]byte, 1)
-	for !bytes.HasSuffix(b, []byte("\r\n\r\n")) {
-		if _, err := io.ReadFull(in, one); err != nil {
-			return "", err
-		}
-		b = append(b, one[0])
+// take reads a request to its very end, so that whatever stands behind it is the
+// next one.
+func (r *recorder) take(in *bufio.Reader) bool {
+	head, err := readHead(in)
+	if err != nil {
+		return false
 	}
-	return string(b), nil
+	r.mu.Lock()
+	r.heads = append(r.heads, head)
+	r.mu.Unlock()
+	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head)))
+	switch {
+	case err != nil:
+		return false
+	case len(req.TransferEncoding) == 0:
+		_, err = io.CopyN(io.Discard, in, req.ContentLength)
+		return err == nil
+	}
+	if _, err := io.Copy(io.Discard, httputil.NewChunkedReader(in)); err != nil {
+		return false
+	}
+	for { // trailers
+		line, err := in.ReadString('\n')
+		if line == "\r\n" || err != nil {
+			return err == nil
+		}
+	}
+}
+
+// readHead reads to the empty line.
+func readHead(in *bufio.Reader) (string, error) {
+	var b strings.Builder
+	for {
+		line, err := in.ReadString('\n')
+		b.WriteString(line)
+		if line == "\r\n" || err != nil {
+			return b.String(), err
+		}
+	}
 }
 
 // all returns the heads so far.
@@ -230,7 +243,7 @@ func (s *site) entries(n int) []map[string]any {
 	return list
 }
 
-// field returns a header of the request that reached the upstream last.
+// last returns the request that reached the upstream last.
 func (s *site) last() *http.Request {
 	s.t.Helper()
 	all := s.requests()
@@ -239,3 +252,6 @@ func (s *site) last() *http.Request {
 	}
 	return all[len(all)-1]
 }
+
+// discard returns a logger that says nothing.
+func discard() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -116,6 +116,7 @@ func (w *writer) timed() bool { return w.x.r.ProtoMajor >= 2 && w.x.limits.Write
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
+		w.x.leavePlace()
 		w.status = http.StatusSwitchingProtocols
 	}
 	return c, brw, err

@@ -14,7 +14,7 @@ const unfinishedWarning = "the file has no newline at its end; it was used as it
 // attempt acts on a view that has settled, counts it and writes its one log line.
 func (l *Loop) attempt(ctx context.Context, v view, asked bool) answer {
 	start := time.Now()
-	a := l.judge(ctx, v)
+	a := l.judge(ctx, v, asked)
 	if a.err != nil && ctx.Err() != nil { // the program is stopping: that says nothing about the file
 		return answer{err: ErrStopped}
 	}
@@ -24,12 +24,12 @@ func (l *Loop) attempt(ctx context.Context, v view, asked bool) answer {
 }
 
 // judge acts on v and notes the outcome.
-func (l *Loop) judge(ctx context.Context, v view) answer {
+func (l *Loop) judge(ctx context.Context, v view, asked bool) answer {
 	var a answer
 	switch {
 	case v.err != nil:
 		a.outcome.Result, a.err = Unreadable, v.err
-	case v.mark == l.settled.runs:
+	case v.mark == l.settled.runs && !(asked && l.Stale != nil && l.Stale()):
 		a.outcome.Result = Unchanged
 	default:
 		a.outcome.Change, a.err = l.Apply(ctx, v.data)

@@ -32,6 +32,11 @@ type Loop struct {
 	// Unwrap() []error returns, or the error itself. It owns data.
 	Apply func(ctx context.Context, data []byte) (Change, error)
 
+	// Stale reports whether other files, which Apply read for the content that runs,
+	// hold something else by now, so that who asks for a reload gets the same
+	// content applied again. It is called where Apply is; nil is never.
+	Stale func() bool
+
 	// Logger gets one line per attempt; nil logs nothing.
 	Logger *slog.Logger
 
@@ -77,7 +82,7 @@ func (l *Loop) Load(ctx context.Context) (Outcome, error) {
 		v := readFile(l.Path)
 		wait, ready := l.settled.see(v, time.Now(), true)
 		if ready || !v.unfinished {
-			a := l.judge(ctx, v)
+			a := l.judge(ctx, v, false)
 			return a.outcome, a.err
 		}
 		select {

@@ -26,6 +26,24 @@ func TestTriggerAnswersUnchangedAtOnce(t *testing.T) {
 	})
 }
 
+func TestTriggerAppliesTheSameContentAgainWhenItIsStale(t *testing.T) {
+	inMemory(t, "a\n", func(t *testing.T, m *memory) {
+		m.applied()
+		stale := true
+		m.Stale = func() bool { return stale }
+		time.Sleep(time.Minute)
+		same(t, "applied without being asked", m.applied(), []string(nil))
+		if outcome, err := m.Trigger(t.Context()); outcome.Result != Applied || err != nil {
+			t.Errorf("Trigger = %v, %v; want applied", outcome, err)
+		}
+		same(t, "applied", m.applied(), []string{"a\n"})
+		stale = false
+		if outcome, err := m.Trigger(t.Context()); outcome.Result != Unchanged || err != nil {
+			t.Errorf("Trigger = %v, %v; want unchanged", outcome, err)
+		}
+	})
+}
+
 func TestTriggerLooksAtOnceAndWaitsForTheSaveToSettle(t *testing.T) {
 	inMemory(t, "a\n", func(t *testing.T, m *memory) {
 		m.applied()

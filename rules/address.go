@@ -61,11 +61,11 @@ func parseServer(text string) (*url.URL, *TextError) {
 	scheme, _, ok := strings.Cut(text, "://")
 	switch {
 	case strings.HasPrefix(text, "unix:"):
-		return nil, whole(text, "a unix socket "+notYet, "")
+		return parseSocket(text)
 	case !ok:
 		return nil, whole(text, "not a URL", "write it like http://"+suggestHost(text))
 	case scheme != "http" && scheme != "https" && scheme != "h2c":
-		return nil, whole(text, "scheme "+quote(scheme)+"; use http, https or h2c", didYouMean(scheme, []string{"https"}))
+		return nil, whole(text, "scheme "+quote(scheme)+"; use http, https, h2c or unix:", didYouMean(scheme, []string{"https"}))
 	}
 	u, err := url.Parse(text)
 	switch {
@@ -114,4 +114,43 @@ func urlFault(err error) string {
 		return e.Err.Error()
 	}
 	return "unreadable"
+}
+
+// maxSocket is the most bytes that the path of a unix socket may have.
+const maxSocket = 107
+
+// parseSocket reads a unix socket: unix:/run/app.sock, or with a base path
+// unix:/run/app.sock:/base.
+func parseSocket(text string) (*url.URL, *TextError) {
+	rest := strings.TrimPrefix(text, "unix:")
+	if strings.HasPrefix(rest, "///") {
+		rest = rest[2:]
+	}
+	socket, base, _ := strings.Cut(rest, ":/")
+	switch {
+	case !strings.HasPrefix(socket, "/") || strings.HasPrefix(socket, "//") || len(socket) < 2:
+		return nil, whole(text, "the path of a unix socket is absolute", "write it like unix:/run/app.sock")
+	case len(socket) > maxSocket:
+		return nil, whole(text, "the path of a unix socket has at most "+strconv.Itoa(maxSocket)+" bytes", "")
+	}
+	u := &url.URL{Scheme: "unix", Opaque: socket}
+	if base = strings.TrimRight(base, "/"); base == "" {
+		return u, nil
+	}
+	path, err := url.ParseRequestURI("/" + base)
+	if err != nil || path.RawQuery != "" || strings.ContainsAny(base, "?#") {
+		return nil, whole(text, "a base path that is none", "write it like unix:/run/app.sock:/base")
+	}
+	if read, err := ReadPath(path.EscapedPath()); err != nil || read.Dots || strings.Contains(path.Path, "//") {
+		return nil, whole(text, "a base path with . or .. or // in it", "")
+	}
+	u.Opaque, u.Path, u.RawPath = socket+":"+path.EscapedPath(), path.Path, path.RawPath
+	return u, nil
+}
+
+// socketOf returns the path of the unix socket of a URL that parseServer made,
+// or "".
+func socketOf(u *url.URL) string {
+	socket, _, _ := strings.Cut(u.Opaque, ":/")
+	return socket
 }

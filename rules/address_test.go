@@ -21,7 +21,7 @@ func TestServersAreURLsWithoutExtras(t *testing.T) {
 		"http://localhost:3000": "http://localhost:3000", "https://API.Example.com/": "https://api.example.com",
 		"h2c://10.0.0.1": "h2c://10.0.0.1", "http://[::1]:80/v1/": "http://[::1]:80/v1", "http://a/a%2Fb/": "http://a/a%2Fb",
 		"http://a/v1/..": "", "http://a/%2e%2e/b": "", "http://a//b": "", "http://a?": "", "http://a#b": "", "http://a#": "", "http://": "",
-		"http://:80": "", "http://a:0": "", "http://a:": "", "http://a:65536": "", "http://a b": "", "HTTP://a": "", "unix:/a": "", "//a": "",
+		"http://:80": "", "http://a:0": "", "http://a:": "", "http://a:65536": "", "http://a b": "", "HTTP://a": "", "unix:a": "", "unix:": "", "unix:/": "", "unix://a/b": "", "unix:/a:/b/../c": "", "unix:/a:/b?c": "", "//a": "",
 		"a:80": "", "http:a": "", "http://u@a": "", "http://a_b": "http://a_b", "http://[fe80::1%25eth0]": "http://[fe80::1%25eth0]", "http://a/\x01": "",
 		"http://-a": "", "http://a,b": "",
 	} {

@@ -168,9 +168,6 @@ func (a Attribute) ClientChosen() bool {
 	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie
 }
 
-// ReadsQuery reports whether a is a value of the query.
-func (a Attribute) ReadsQuery() bool { return a.kind == kindQuery }
-
 // PathName returns the name of a path.<name> attribute, or "".
 func (a Attribute) PathName() string {
 	if a.kind == kindPathName {

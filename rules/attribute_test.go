@@ -101,9 +101,6 @@ func TestAttributesKnowWhoChoosesThem(t *testing.T) {
 		if got := a.ClientChosen(); got != chosen {
 			t.Errorf("%s is chosen by the client: %v", text, got)
 		}
-		if got := a.ReadsQuery(); got != (text == "query.x") {
-			t.Errorf("%s reads the query: %v", text, got)
-		}
 		if got := a.IsIP(); got != strings.HasPrefix(text, "ip") {
 			t.Errorf("%s is an address: %v", text, got)
 		}

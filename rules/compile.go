@@ -38,13 +38,10 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		s.Rules = append(s.Rules, r)
 		s.byName[r.Name] = r
 	}
+	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		r := &f.Routes[i]
-		s.Routes = append(s.Routes, &Route{
-			Name: r.Name, Upstream: r.Upstream, StripPrefix: r.StripPrefix, Pos: r.Pos, match: r.Match,
-		})
+		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
 	}
-	s.readsQuery = f.readsQuery(s.Rules)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -102,23 +99,12 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	return text
 }
 
-// readsQuery reports whether some match or key looks at the query.
-func (f *File) readsQuery(rules []*Rule) bool {
-	reads := f.Exempt.ReadsQuery() || f.Block.ReadsQuery()
-	for i := range f.Routes {
-		reads = reads || f.Routes[i].Match.ReadsQuery()
-	}
-	for _, r := range rules {
-		reads = reads || r.match.ReadsQuery() || r.recipe.ReadsQuery()
-	}
-	return reads
-}
-
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap
 // that puts s in force calls it, after everything that can fail; it cannot. To
 // call it again changes nothing.
 func (s *Set) Activate(now limit.Instant) {
 	s.budget.SetMax(s.File.MaxMemory)
+	s.Overload.activate(now)
 	for _, r := range s.Rules {
 		r.Live.Table.Renew(r.Gen, now, r.Numbers, r.MaxKeys)
 	}

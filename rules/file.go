@@ -3,7 +3,6 @@ package rules
 import (
 	"maps"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 )
@@ -38,6 +37,9 @@ type File struct {
 	Block *Match
 	// TrustedProxies are the peers whose forwarding headers are believed.
 	TrustedProxies Prefixes
+	// ProxyProtocol says that trusted proxies begin each connection with a PROXY
+	// header, and that nobody else may connect.
+	ProxyProtocol bool
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
 	IPv6Prefix int
 	// RateLimitHeaders is "draft-11" or "off".
@@ -48,6 +50,8 @@ type File struct {
 	Timeouts Timeouts
 	// Limits bound the head of a request.
 	Limits Limits
+	// Overload bounds the requests in progress in the whole gateway.
+	Overload OverloadSpec
 	// ShutdownTimeout is how long requests in progress may take after a stop; 0 is not at all.
 	ShutdownTimeout time.Duration
 	// ShutdownDelay is how long the gateway serves on, not ready, before it stops.
@@ -68,54 +72,6 @@ type File struct {
 type Listen struct {
 	Addr string
 	Pos  Pos
-}
-
-// Upstream is a pool of servers that answer alike.
-type Upstream struct {
-	// Name is the name in the file, or "default" for the shorthand.
-	Name string
-	// Servers holds at least one server, each once.
-	Servers []Server
-	// Timeout is the time to the first byte of an answer; 0 is none.
-	Timeout time.Duration
-	// ConnectTimeout is the time to make a connection; 0 is none.
-	ConnectTimeout time.Duration
-	// IdleTimeout is how long an idle connection is kept; 0 is for ever.
-	IdleTimeout time.Duration
-	// Host is "preserve" (the server gets the client's Host) or "upstream" (its own).
-	Host string
-	// Pos is where the pool is in the file; not part of Equal.
-	Pos Pos
-}
-
-// Server is one server of a pool.
-type Server struct {
-	// URL has the scheme http, https or h2c, a host, perhaps a port and a base
-	// path without a slash at its end, and nothing else.
-	URL *url.URL
-}
-
-// Equal reports whether u and v mean the same pool, wherever in the file they
-// stand, so that its connections may be kept.
-func (u *Upstream) Equal(v *Upstream) bool {
-	same := func(a, b Server) bool { return a.URL.String() == b.URL.String() }
-	return u.Name == v.Name && slices.EqualFunc(u.Servers, v.Servers, same) &&
-		u.Timeout == v.Timeout && u.ConnectTimeout == v.ConnectTimeout && u.IdleTimeout == v.IdleTimeout && u.Host == v.Host
-}
-
-// RouteSpec is a route as the file says it.
-type RouteSpec struct {
-	// Name is the match as it is written, shortened; "/**" without one. It is the
-	// route's name in logs and metrics.
-	Name string
-	// Match are the requests it takes; nil is all of them.
-	Match *Match
-	// Upstream is the name of the pool.
-	Upstream string
-	// StripPrefix is a path in normal form that is cut from what the upstream
-	// gets; "" is nothing.
-	StripPrefix string
-	Pos         Pos
 }
 
 // RuleSpec is a rule as the file says it.
@@ -189,11 +145,16 @@ type Timeouts struct {
 	Tunnel     time.Duration // of a WebSocket without a byte either way
 }
 
-// Limits bound the head of a request.
+// Limits bound the head of a request, and connections.
 type Limits struct {
 	HeaderBytes int64 // all header fields together; 431 above
 	Headers     int   // how many; 431 above
 	URL         int64 // bytes of the request target; 414 above
+
+	// Connections is the most at one time; 0 is as many as the process can have.
+	Connections int64
+	// ConnectionsPerIP is the most of one client's address; 0 is no bound.
+	ConnectionsPerIP int64
 }
 
 // Admin is the admin listener: an address on the loopback, or off.
@@ -229,11 +190,6 @@ func Defaults() File {
 		MaxKeys:         1_000_000,
 		MaxMemory:       1 << 30,
 	}
-}
-
-// defaultUpstream is a pool where the file says nothing of it.
-func defaultUpstream() Upstream {
-	return Upstream{Timeout: 60 * time.Second, ConnectTimeout: 2 * time.Second, IdleTimeout: 4 * time.Second, Host: "preserve"}
 }
 
 // changedSettings returns the names of the top-level settings, but for rules,

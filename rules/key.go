@@ -127,12 +127,6 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 	return out, !isBlank(out[start:])
 }
 
-// ReadsQuery reports whether the key, or what stands in for it, is a value of
-// the query.
-func (r *Recipe) ReadsQuery() bool {
-	return slices.ContainsFunc(r.parts, Attribute.ReadsQuery) || r.missing.attr.ReadsQuery()
-}
-
 // PathNames returns the names of path segments that the key, or what stands in
 // for it, needs from the match.
 func (r *Recipe) PathNames() []string {

@@ -5,13 +5,6 @@ import "slices"
 // Everything reports whether m takes every request.
 func (m *Match) Everything() bool { return m.Covers(nil) }
 
-// ReadsQuery reports whether m looks at the query.
-func (m *Match) ReadsQuery() bool {
-	return m != nil && slices.ContainsFunc(m.Any, func(c Clause) bool {
-		return slices.ContainsFunc(c.Values, func(is Is) bool { return is.Attribute.ReadsQuery() })
-	})
-}
-
 // Captures reports whether every alternative of m names a segment of its path
 // so. If one does not, it returns what is written there: a pattern, or "" for
 // an alternative without a path.

@@ -13,6 +13,11 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
+	homeless bool // some route wants an upstream, and there is none
+	// hashes are the values of hash by upstream, insecure those of insecure that
+	// are true.
+	hashes   map[string]*node
+	insecure []*node
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -41,6 +46,21 @@ func Parse(name string, data []byte) (*File, error) {
 		}
 	}
 	return nil, s.errors()
+}
+
+// FindAdmin returns the admin listener that a file asks for, also when something
+// else in it is wrong; and the default when it cannot be read.
+func FindAdmin(data []byte) Admin {
+	file := Defaults()
+	s, text := readSource("", data)
+	if len(s.errs) > 0 {
+		return file.Admin
+	}
+	if root := decode(s, text); root != nil {
+		p := &parser{source: s, file: &file}
+		p.read(root)
+	}
+	return file.Admin
 }
 
 // read reads the whole file into p.file. Upstreams come before the routes that
@@ -161,6 +181,23 @@ func (p *parser) limits(n *node) {
 	if v := c.get("url"); v != nil {
 		p.size(v, "url", &l.URL, 64, 1<<20)
 	}
+	p.connections(c, "connections", "auto", &l.Connections)
+	p.connections(c, "connections_per_ip", "none", &l.ConnectionsPerIP)
+}
+
+// connections reads a number of connections, or the word that stands for what
+// holds without it.
+func (p *parser) connections(c *section, name, word string, to *int64) {
+	v := c.get(name)
+	switch {
+	case v == nil || v.shape == scalar && v.text == word:
+	case v.shape == scalar && v.word == wordText:
+		p.failAt(v, "write a number, or "+word, "%s %s: not a number of connections", name, quote(v.text))
+	default:
+		if n, ok := p.whole(v, name, 1, maxNumber); ok {
+			*to = n
+		}
+	}
 }
 
 // process reads what concerns the process as a whole.
@@ -178,6 +215,9 @@ func (p *parser) process() {
 	}
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
+	}
+	if v := p.top.get("overload"); v != nil {
+		p.overload(v)
 	}
 	if v := p.top.get("admin"); v != nil {
 		p.admin(v)
@@ -248,8 +288,6 @@ func (p *parser) where() {
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
 	case p.top.has("upstream") && p.top.has("routes"):
 		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
-	case p.top.lacks("upstream") && p.top.lacks("upstreams"):
-		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	}
 	if short != nil {
 		p.upstream(short)
@@ -257,11 +295,17 @@ func (p *parser) where() {
 	if named != nil {
 		p.upstreams(named)
 	}
+	defer p.hashNames()
 	if v := p.top.get("routes"); v != nil {
 		p.routes(v)
+		if p.homeless && p.top.lacks("upstream") && p.top.lacks("upstreams") {
+			p.fail(1, 0, 1, "add upstreams: { api: http://localhost:3000 }", "no upstream")
+		}
 		return
 	}
 	switch {
+	case !p.top.has("routes") && p.top.lacks("upstream") && p.top.lacks("upstreams"):
+		p.fail(1, 0, 1, "add upstream: http://localhost:3000", "no upstream")
 	case p.top.has("routes"), short != nil && named != nil:
 	case len(p.file.Upstreams) == 1:
 		only := p.file.Upstreams[0]
@@ -285,6 +329,13 @@ func (p *parser) who() {
 			}
 		} else {
 			p.wrongShape(v, "trusted_proxies", "a list, like [10.0.0.0/8]")
+		}
+	}
+	if v := p.top.get("proxy_protocol"); v != nil {
+		p.file.ProxyProtocol = p.boolean(v, "proxy_protocol")
+		if p.file.ProxyProtocol && (p.top.lacks("trusted_proxies") || p.top.isEmptyList("trusted_proxies")) {
+			p.failAt(p.top.keys["proxy_protocol"], "name your balancers: trusted_proxies: [10.0.0.0/8]",
+				"proxy_protocol without trusted_proxies: nobody could connect")
 		}
 	}
 	if v := p.top.get("exempt"); v != nil {

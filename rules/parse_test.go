@@ -67,7 +67,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
-	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
 		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
 		t.Errorf("settings %+v", f)
@@ -76,11 +76,125 @@ func TestEverySettingIsRead(t *testing.T) {
 	if got := api.Servers[0].URL.String() + " " + api.Servers[1].URL.String(); got != "http://10.0.0.1:8080/base h2c://10.0.0.2:8080" {
 		t.Errorf("servers %s", got)
 	}
-	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[2].Upstream != "web" {
+	checkPools(t, f.Upstreams)
+	if f.Routes[0].StripPrefix != "/api" || f.Routes[1].Name != "GET /two/**, {path: /two, method: [PUT, POST]}" || f.Routes[8].Upstream != "web" {
 		t.Errorf("routes %+v", f.Routes)
+	}
+	if f.Routes[2].Rewrite.String() != "/new/{path.id}-x/{path.rest}" || *f.Routes[3].Respond != (Respond{410, "<p>gone</p>", "text/html"}) ||
+		f.Routes[4].Redirect.Status != 307 || f.Routes[5].Redirect.Status != 308 {
+		t.Errorf("routes %+v", f.Routes)
+	}
+	if r := f.Routes[2]; r.MaxBody != 10<<20 || r.Timeout != 5*time.Minute {
+		t.Errorf("route %+v", r)
+	}
+	if !f.ProxyProtocol {
+		t.Error("proxy_protocol is not read")
+	}
+	if f.Overload != (OverloadSpec{500, 10}) || f.Routes[2].Priority != Critical || f.Routes[3].Priority != Sheddable || f.Routes[0].Priority != Normal {
+		t.Errorf("overload %+v, routes %+v", f.Overload, f.Routes)
+	}
+	if e := f.Routes[2].Request; len(e.Set) != 3 || e.Set[0].Name != "X-Client" || e.Set[2].Value.String() != `{"a": "b"}` || !slices.Equal(e.Remove, []string{"Cookie"}) ||
+		!slices.Equal(f.Routes[2].Response.Remove, []string{"Server", "X-Powered-By"}) {
+		t.Errorf("headers %+v, %+v", e, f.Routes[2].Response)
 	}
 	if got := f.Listen[1].Addr + " " + f.Listen[2].Addr; got != "[::1]:8443 localhost:8081" {
 		t.Errorf("listen %s", got)
+	}
+}
+
+// checkPools checks the upstreams of everything.yaml.
+func checkPools(t *testing.T, pools []Upstream) {
+	t.Helper()
+	api, three, four := pools[0], pools[3], pools[4]
+	for i, want := range []Server{
+		{Weight: 1}, {Weight: 3}, {Weight: 1, Backup: true}, {Weight: 1, Socket: "/run/app.sock"}, {Weight: 1, Socket: "/run/app.sock"},
+	} {
+		got := api.Servers[i]
+		if got.URL = nil; got != want {
+			t.Errorf("server %d: %+v, want %+v", i, got, want)
+		}
+	}
+	if u := api.Servers[4].URL; u.String() != "unix:/run/app.sock:/base" || u.EscapedPath() != "/base" {
+		t.Errorf("socket with a base path: %v, path %q", u, u.EscapedPath())
+	}
+	if api.Balance != "hash" || api.Hash.String() != "header.X-Api-Key" || api.Retries != 10 || api.Resolve != 0 || api.MaxConns != 100 {
+		t.Errorf("api %+v", api)
+	}
+	h := api.Health
+	if h.Path != "/healthz?full=1" || h.Interval != time.Second || h.Timeout != 500*time.Millisecond ||
+		!h.Status.Has(200) || !h.Status.Has(304) || h.Status.Has(302) {
+		t.Errorf("health of api %+v", h)
+	}
+	tls := api.TLS
+	if tls.CA.Path != "ca.pem" || tls.Key.Path != "/etc/gateway/gateway.key" || tls.ServerName != "api.example.com" || tls.Insecure {
+		t.Errorf("tls of api %+v", tls)
+	}
+	if three.Servers[1].URL.String() != "unix:/run/b.sock" || three.Balance != "random" || three.Resolve != time.Minute ||
+		three.Retries != 1 || three.Health != (Health{Path: "/", Interval: 5 * time.Second, Timeout: 2 * time.Second, Status: h2xx()}) {
+		t.Errorf("three %+v", three)
+	}
+	if four.Balance != "round_robin" || !four.TLS.Insecure || four.Resolve != 10*time.Second || four.Health != (Health{}) {
+		t.Errorf("four %+v", four)
+	}
+}
+
+// h2xx is the statuses 200 to 299.
+func h2xx() (s Statuses) {
+	for code := 200; code < 300; code++ {
+		s[(code-100)/64] |= 1 << ((code - 100) % 64)
+	}
+	return s
+}
+
+func TestEverySettingOfAPoolMakesAnother(t *testing.T) {
+	pool := func(setting string) *Upstream {
+		return &parse(t, "upstreams: { api: { servers: [https://a, https://b], "+setting+" } }\nrules: []\n").Upstreams[0]
+	}
+	plain := pool("")
+	if !plain.Equal(pool("balance: least_conn, retries: 1, resolve: 10s, max_conns: 0, connect_timeout: 2s")) {
+		t.Error("the defaults written out are another pool")
+	}
+	seen := []*Upstream{plain}
+	for _, setting := range []string{
+		"balance: random", "balance: { hash: ip }", "balance: { hash: host }", "health: /", "health: { path: /, interval: 3s }",
+		"health: { path: /, timeout: 1s }", "health: { path: /, status: 204 }", "timeout: 1s", "connect_timeout: 1s", "idle_timeout: 1s",
+		"retries: 0", "resolve: 0", "max_conns: 1", "host: upstream", "tls: { ca: a }", "tls: { server_name: a }", "tls: { cert: a, key: b }",
+		"tls: { cert: a, key: c }", "tls: { insecure: true }",
+	} {
+		u := pool(setting)
+		for i, other := range seen {
+			if u.Equal(other) || other.Equal(u) {
+				t.Errorf("%s is the same as number %d", setting, i)
+			}
+		}
+		seen = append(seen, u)
+	}
+	for _, servers := range []string{
+		"[https://a]", "[https://b, https://a]", "[https://a, { url: https://b, weight: 2 }]", "[https://a, { url: https://b, backup: true }]",
+		"[https://a, unix:/b]",
+	} {
+		u := parse(t, "upstreams: { api: { servers: "+servers+" } }\nrules: []\n").Upstreams[0]
+		if plain.Equal(&u) {
+			t.Errorf("%s are the same servers", servers)
+		}
+	}
+}
+
+func TestFilesAreFoundFromTheFolderOfTheFile(t *testing.T) {
+	for name, want := range map[string]string{"/etc/gateway/g.yaml": "/etc/gateway/ca.pem", "g.yaml": "ca.pem", "../g.yaml": "../ca.pem"} {
+		f, err := Parse(name, []byte("upstreams: { api: { servers: https://a, tls: { ca: ca.pem } } }\nrules: []\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ca := f.Upstreams[0].TLS.CA
+		if ca.Path != want {
+			t.Errorf("%s: %s, want %s", name, ca.Path, want)
+		}
+		got := ca.Error("no such thing", "write one").Text()
+		if text := name + ":1:52: no such thing\n   1 | upstreams: { api: { servers: https://a, tls: { ca: ca.pem } } }\n" +
+			"     | " + strings.Repeat(" ", 51) + "^^^^^^  write one"; got != text {
+			t.Errorf("got\n%s\nwant\n%s", got, text)
+		}
 	}
 }
 
@@ -97,7 +211,7 @@ func TestFilesThatAreNoTextAreRefused(t *testing.T) {
 		"empty":         {"", "f.yaml:1: the file is empty; it needs an upstream and rules"},
 		"comments only": {"# nothing\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
 		"null":          {"null\n", "f.yaml:1: the file is empty; it needs an upstream and rules"},
-		"1 MiB + 1":     {strings.Repeat("#", maxFile+1), "f.yaml: the file has 1048577 bytes; the most is 1 MiB"},
+		"1 MiB + 1":     {strings.Repeat("#", maxFile+1), "f.yaml: the file is larger than 1 MiB, which is the most"},
 		"UTF-16":        {"\xff\xfeu\x00p\x00", "f.yaml:1: the file is UTF-16, not UTF-8"},
 		"UTF-16BE":      {"\xfe\xff\x00u\x00p", "f.yaml:1: the file is UTF-16, not UTF-8"},
 		"UTF-16 naked":  {"u\x00p\x00", "f.yaml:1:2: a NUL; this is no text file, or it is UTF-16"},
@@ -380,5 +494,23 @@ func TestAFaultThatAliasesRepeatIsReportedOnce(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules:\n- {name: a, limit: &l 100}\n- {name: b, limit: *l}\n"))
 	if list, _ := err.(ErrorList); len(list) != 1 || list[0].Error() != `f.yaml:3:23: limit "100": 100 in how long?` {
 		t.Errorf("got:\n%v", err)
+	}
+}
+
+func TestTheAdminListenerIsFoundInABrokenFileToo(t *testing.T) {
+	for text, want := range map[string]Admin{
+		"upstream: http://a\nrules: [{ name: x, limt: 1/s }]\nadmin: 127.0.0.1:1234\n": {Addr: "127.0.0.1:1234"},
+		"admin: off\nrules: 7\n":          {Off: true},
+		"admin: { listen: '[::1]:99' }\n": {Addr: "[::1]:99"},
+		"admin: nonsense\n":               {Addr: "127.0.0.1:9900"},
+		"upstream: http://a\nrules: []\n": {Addr: "127.0.0.1:9900"},
+		"a: [\n":                          {Addr: "127.0.0.1:9900"},
+		"":                                {Addr: "127.0.0.1:9900"},
+	} {
+		got := FindAdmin([]byte(text))
+		got.Pos = Pos{}
+		if got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }

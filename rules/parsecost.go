@@ -99,15 +99,7 @@ func (p *parser) returns(v *node, of part, name string) Returns {
 	c.check()
 	ret := Returns{Set: true}
 	if s := c.get("status"); s != nil {
-		for _, item := range p.oneOrMore(s, "status") {
-			text, ok := p.textLike(item, "status", "a status like 401, or a class like 4xx")
-			if !ok {
-				continue
-			}
-			if err := ret.Statuses.parse(text); err != nil {
-				p.failText(item, "status", err)
-			}
-		}
+		ret.Statuses = p.statuses(s)
 	}
 	if e := c.get("upstream_error"); e != nil {
 		ret.UpstreamError = p.boolean(e, "upstream_error")

@@ -41,11 +41,11 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 	}
 	if v := c.get("content_type"); v != nil {
 		if text, ok := p.text(v, "content_type"); ok {
-			p.contentType(v, text, &r)
+			p.contentType(v, text, r.Body != "", "the generated one is application/problem+json", &r.ContentType)
 		}
 	}
 	if v := c.get("headers"); v != nil {
-		r.Headers = p.headers(v)
+		r.Headers = p.headers(v, func(name string) bool { return slices.Contains(owned, name) })
 	}
 	if v := c.get("jitter"); v != nil {
 		p.jitter(v, &r)
@@ -53,20 +53,22 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 	return r
 }
 
-func (p *parser) contentType(v *node, text string, r *Reject) {
+// contentType reads the type of a body, if there is one; else says what then.
+func (p *parser) contentType(v *node, text string, body bool, without string, to *string) {
 	kind, _, err := mime.ParseMediaType(text)
 	switch {
 	case err != nil || !strings.Contains(kind, "/"):
 		p.failAt(v, "write it like text/html; charset=utf-8", "content_type %s: not a media type", quote(text))
-	case r.Body == "":
-		p.failAt(v, "add body:", "content_type without a body; the generated one is application/problem+json")
+	case !body:
+		p.failAt(v, "add body:", "content_type without a body; %s", without)
 	default:
-		r.ContentType = text
+		*to = text
 	}
 }
 
-// headers reads header fields, sorted by name.
-func (p *parser) headers(n *node) []Header {
+// headers reads header fields, sorted by name. isOurs says which the gateway sets
+// itself.
+func (p *parser) headers(n *node, isOurs func(name string) bool) []Header {
 	if n.shape != mapping {
 		p.wrongShape(n, "headers", "a map of names and values")
 		return nil
@@ -79,7 +81,7 @@ func (p *parser) headers(n *node) []Header {
 		case !isToken(key.text):
 			p.failAt(key, "", "header %s: not a header's name", quote(key.text))
 			continue
-		case slices.Contains(owned, name):
+		case isOurs(name):
 			p.failAt(key, "", "header %s is set by the gateway", quote(key.text))
 			continue
 		case seen[name]:

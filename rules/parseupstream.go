@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // upstream reads the shorthand: one URL, or a list of them.
 func (p *parser) upstream(n *node) {
@@ -55,12 +52,10 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 		p.failAt(n, "add servers: [http://…]", "no servers in %s", what)
 	}
 	if v := c.get("balance"); v != nil {
-		balance := "least_conn"
-		if v.shape == mapping {
-			p.failAt(v, "use least_conn", "balance by hash %s", notYet)
-		} else {
-			p.oneOf(v, "balance", balances, &balance)
-		}
+		p.balance(v, u)
+	}
+	if v := c.get("health"); v != nil {
+		u.Health = p.health(v)
 	}
 	if v := c.get("timeout"); v != nil {
 		p.duration(v, "timeout", &u.Timeout)
@@ -74,6 +69,7 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 	if v := c.get("host"); v != nil {
 		p.oneOf(v, "host", hosts, &u.Host)
 	}
+	p.reach(c, u)
 }
 
 // servers reads a URL or a list of them.
@@ -88,14 +84,11 @@ func (p *parser) servers(n *node, what string) []Server {
 		p.failAt(n, "", "%s: a list of %d servers; the most is %d", what, len(n.items), most)
 		return nil
 	}
+	backups := 0
 	for _, item := range p.oneOrMore(n, what) {
+		server := Server{Weight: 1}
 		if item.shape == mapping {
-			c := p.section(item, partServer, "a server", " in a server")
-			c.check()
-			if c.lacks("url") {
-				p.failAt(item, "add url: http://…", "no url in a server")
-			}
-			item = c.get("url")
+			item = p.serverMap(item, &server)
 		}
 		if item == nil {
 			continue
@@ -114,101 +107,34 @@ func (p *parser) servers(n *node, what string) []Server {
 			continue
 		}
 		seen[u.String()] = true
-		servers = append(servers, Server{URL: u})
+		server.URL, server.Socket = u, socketOf(u)
+		if server.Backup {
+			backups++
+		}
+		servers = append(servers, server)
+	}
+	if backups > 0 && backups == len(servers) {
+		p.failAt(n, "at least one server must not be a backup", "%s: every server is a backup", what)
 	}
 	return servers
 }
 
-// routes reads the list of routes.
-func (p *parser) routes(n *node) {
-	items := p.list(n, "routes")
-	if n.shape == sequence && len(n.items) == 0 {
-		p.failAt(n, "remove it, or add - upstream: …", "routes is empty: no request would go anywhere")
+// serverMap reads {url, weight, backup} and returns the value of url.
+func (p *parser) serverMap(n *node, s *Server) *node {
+	c := p.section(n, partServer, "a server", " in a server")
+	c.check()
+	if c.lacks("url") {
+		p.failAt(n, "add url: http://…", "no url in a server")
 	}
-	var names []string
-	known := map[string]bool{}
-	for _, u := range p.file.Upstreams {
-		names, known[u.Name] = append(names, u.Name), true
-	}
-	for i, item := range items {
-		where := " in route " + strconv.Itoa(i+1)
-		r := RouteSpec{Name: "/**", Pos: p.posOf(item)}
-		c := p.section(item, partRoute, "a route", where)
-		c.check()
-		if item.shape != mapping {
-			continue
-		}
-		if v := c.get("match"); v != nil {
-			r.Match, r.Name = p.match(v, "match"), matchText(v)
-			if v.shape == sequence && len(v.items) == 0 {
-				p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
-			}
-		}
-		if v := c.get("strip_prefix"); v != nil {
-			p.stripPrefix(v, &r)
-		}
-		p.routeUpstream(c, &r, where, names, known)
-		p.file.Routes = append(p.file.Routes, r)
-	}
-}
-
-// routeUpstream reads the name of a route's pool. Where there is only one pool
-// it need not be named.
-func (p *parser) routeUpstream(c *section, r *RouteSpec, where string, names []string, known map[string]bool) {
-	if !c.has("upstream") {
-		if len(names) == 1 {
-			r.Upstream = names[0]
-		} else if len(names) > 1 && c.lacks("upstream") {
-			p.failAt(c.node, "add upstream: "+list(names[:min(3, len(names))]), "no upstream%s", where)
-		}
-		return
-	}
-	v := c.get("upstream")
-	if v == nil {
-		return
-	}
-	text, ok := p.text(v, "upstream")
-	if !ok {
-		return
-	}
-	r.Upstream = text
-	if !known[text] {
-		hint := didYouMean(text, names[:min(100, len(names))])
-		if _, err := parseServer(text); err == nil {
-			hint = "give the URL a name under upstreams: and write the name here"
-		}
-		p.failAt(v, hint, "unknown upstream %s%s", quote(text), where)
-	}
-}
-
-// stripPrefix reads a path without wildcards.
-func (p *parser) stripPrefix(v *node, r *RouteSpec) {
-	text, ok := p.text(v, "strip_prefix")
-	if !ok {
-		return
-	}
-	normal, err := NormalPath(text)
-	switch {
-	case text == "" || text[0] != '/':
-		p.failAt(v, "write /"+text, "strip_prefix %s: must begin with /", quote(text))
-	case err != nil:
-		p.failAt(v, "", "strip_prefix %s: %v", quote(text), err)
-	case normal == "/":
-		p.failAt(v, "remove it", "strip_prefix %s cuts nothing", quote(text))
-	case hasWildcard(text):
-		p.failAt(v, "write a plain path, like /api", "strip_prefix %s: a prefix takes no *, : or ?", quote(text))
-	default:
-		r.StripPrefix = normal
-	}
-}
-
-func hasWildcard(path string) bool {
-	for i, c := range path {
-		if c == '*' || c == '?' || c == '#' || c == ':' && path[i-1] == '/' {
-			return true
+	if v := c.get("weight"); v != nil {
+		if weight, ok := p.whole(v, "weight", 1, maxWeight); ok {
+			s.Weight = int(weight)
 		}
 	}
-	return false
+	if v := c.get("backup"); v != nil {
+		s.Backup = p.boolean(v, "backup")
+	}
+	return c.get("url")
 }
 
 // failServer reports a bad URL. What may hold a password is not repeated.

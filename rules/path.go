@@ -297,3 +297,20 @@ func escapePath(normal string) string {
 func isAlnum(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
+
+// escapeQuery writes a query as it goes into a Location: what no URL may hold is
+// percent-encoded, everything else stays.
+func escapeQuery(query string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := 0; i < len(query); i++ {
+		if c := query[i]; c > ' ' && c <= '~' && strings.IndexByte("\"<>\\^`{|}#", c) < 0 {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}

@@ -75,6 +75,12 @@ func (c *section) lacks(name string) bool {
 	return c.keys[name] == nil && !c.meant[name] && !c.node.partial && c.node.shape == mapping
 }
 
+// isEmptyList reports whether the setting is a list without items.
+func (c *section) isEmptyList(name string) bool {
+	v := c.values[name]
+	return v != nil && v.shape == sequence && len(v.items) == 0
+}
+
 func (n *node) isNull() bool { return n.shape == scalar && n.word == wordNull }
 
 // wrongShape reports that n is not what it should be.

@@ -2,8 +2,8 @@ package rules
 
 import "slices"
 
-// HeadersRead returns the canonical names of the headers that some rule, route
-// or match reads; sorted, each once. What the rules have read must reach the
+// HeadersRead returns the canonical names of the headers that some rule, route,
+// balance or match reads; sorted, each once. What the rules have read must reach the
 // upstream, whatever a client names in Connection.
 func (s *Set) HeadersRead() []string {
 	names := s.namesRead(kindHeader, true)
@@ -45,7 +45,10 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 		look(r.match)
 	}
 	for _, r := range s.Routes {
-		look(r.match)
+		look(r.Match)
+		if r.hash != nil {
+			note(r.hash.parts[0])
+		}
 	}
 	look(s.File.Exempt)
 	look(s.File.Block)

@@ -15,15 +15,16 @@ type Set struct {
 	// Rules and Routes are in the order of the file.
 	Rules  []*Rule
 	Routes []*Route
+	// Overload bounds the requests in progress; nil does not.
+	Overload *Overload
 	// TrustedProxies are the peers whose forwarding headers are believed.
 	TrustedProxies Prefixes
 	// Hash is the hash of the file's bytes, in hexadecimal.
 	Hash string
 
-	byName     map[string]*Rule
-	secret     *limit.Secret
-	budget     *limit.Budget
-	readsQuery bool
+	byName map[string]*Rule
+	secret *limit.Secret
+	budget *limit.Budget
 }
 
 // Rule is a compiled rule.
@@ -69,20 +70,6 @@ type Rule struct {
 	policy string
 }
 
-// Route is a compiled route.
-type Route struct {
-	// Name is its name in logs and metrics: the match as written.
-	Name string
-	// Upstream is the name of the pool that answers.
-	Upstream string
-	// StripPrefix is cut from the path the upstream gets; "" is nothing.
-	StripPrefix string
-	// Pos is where it is in the file.
-	Pos Pos
-
-	match *Match
-}
-
 // Hit is a rule that applies to a request, with the key the request has there.
 type Hit struct {
 	Rule *Rule
@@ -95,7 +82,7 @@ type Hit struct {
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
 	for _, r := range s.Routes {
-		if r.match.Matches(f) {
+		if r.Match.Matches(f) {
 			return r
 		}
 	}
@@ -144,9 +131,17 @@ func (s *Set) Rule(name string) *Rule {
 	return s.byName[name]
 }
 
-// ReadsQuery reports whether some rule or match looks at the query, so that a
-// broken one is an error.
-func (s *Set) ReadsQuery() bool { return s.readsQuery }
+// Tables returns all that counts something, to be swept.
+func (s *Set) Tables() []*limit.Table {
+	tables := make([]*limit.Table, len(s.Rules), len(s.Rules)+1)
+	for i, r := range s.Rules {
+		tables[i] = r.Live.Table
+	}
+	if s.Overload != nil {
+		tables = append(tables, s.Overload.Live.Table)
+	}
+	return tables
+}
 
 // Secret returns the key of all digests of keys. It is the same over reloads.
 func (s *Set) Secret() *limit.Secret { return s.secret }

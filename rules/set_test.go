@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -91,17 +92,20 @@ func TestSetBlocksAndExempts(t *testing.T) {
 	}
 }
 
-func TestSetKnowsWhetherItReadsTheQuery(t *testing.T) {
-	for text, want := range map[string]bool{
-		"limit: 5/m":               false,
-		"limit: 5/m, key: query.q": true,
-		"limit: 5/m, key: header.X, missing: query.q":    true,
-		"limit: 5/m, key: [ip, query.q], missing: skip":  true,
-		"limit: 5/m, key: cookie.c, missing: header.X-Q": false,
-	} {
-		if got := compile(t, oneRule(text), nil).ReadsQuery(); got != want {
-			t.Errorf("%s: ReadsQuery = %v, want %v", text, got, want)
-		}
+func TestASetKnowsWhatItReadsOfARequest(t *testing.T) {
+	s := compile(t, `
+upstreams: { a: http://a }
+exempt: { header.X-Internal: "yes" }
+routes: [{ match: { header.X-Version: "2" } }, {}]
+rules:
+  - { name: a, limit: 5/m, key: [ip, header.X-Key, query.b] }
+  - { name: b, limit: 5/m, key: query.a, missing: header.X-Other, match: { header.x-key: "*" } }
+`, nil)
+	if got, want := strings.Join(s.HeadersRead(), " "), "X-Internal X-Key X-Other X-Version"; got != want {
+		t.Errorf("headers %q, want %q", got, want)
+	}
+	if got, want := strings.Join(s.QueryKeys(), " "), "a b"; got != want {
+		t.Errorf("query parameters %q, want %q", got, want)
 	}
 }
 

@@ -13,16 +13,25 @@ const (
 	partUpstream part = "upstream"
 	partServer   part = "server"
 	partRoute    part = "route"
+	partHeaders  part = "headers"
+	partEdit     part = "headers of a message"
+	partRedirect part = "redirect"
+	partRespond  part = "respond"
 	partRule     part = "rule"
 	partMatch    part = "match"
 	partReject   part = "reject"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
+	partOverload part = "overload"
 	partAdmin    part = "admin"
 	partLog      part = "log"
 	partCost     part = "cost"
 	partCount    part = "count"
 	partRefund   part = "refund"
+	partHealth   part = "health"
+	partBalance  part = "balance"
+
+	partUpstreamTLS part = "tls of an upstream"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -34,21 +43,29 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
 		},
 		later: []string{
-			"include", "tls", "proxy_protocol", "groups", "jwt", "store", "paths", "body_limit", "state", "overload",
+			"include", "tls", "groups", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
-		known: []string{"servers", "balance", "timeout", "connect_timeout", "idle_timeout", "host"},
-		later: []string{"health", "retries", "tls", "max_conns", "resolve"},
+		known: []string{
+			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
+			"max_conns", "host", "tls",
+		},
 	},
-	partServer: {known: []string{"url"}, later: []string{"weight", "backup"}},
+	partServer:      {known: []string{"url", "weight", "backup"}},
+	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
+	partBalance:     {known: []string{"hash"}},
+	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
 	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix"},
-		later: []string{"priority", "timeout", "max_body", "headers", "rewrite", "redirect", "respond"},
+		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
 	},
+	partHeaders:  {known: []string{"request", "response"}},
+	partEdit:     {known: []string{"set", "remove"}},
+	partRedirect: {known: []string{"to", "status"}},
+	partRespond:  {known: []string{"status", "body", "content_type"}},
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
@@ -59,15 +76,13 @@ var settings = map[part]names{
 	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
-	partLimits: {
-		known: []string{"header_bytes", "headers", "url"},
-		later: []string{"connections", "connections_per_ip"},
-	},
-	partAdmin:  {known: []string{"listen"}, later: []string{"token"}},
-	partCost:   {known: []string{"header", "reserve", "max"}},
-	partCount:  {known: []string{"status"}},
-	partRefund: {known: []string{"status", "upstream_error"}},
-	partLog:    {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
+	partOverload: {known: []string{"max_in_flight", "reserve"}},
+	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
+	partCost:     {known: []string{"header", "reserve", "max"}},
+	partCount:    {known: []string{"status"}},
+	partRefund:   {known: []string{"status", "upstream_error"}},
+	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -79,7 +94,8 @@ var (
 		later: []string{"leaky_bucket"},
 	}
 	failures         = choice{known: []string{"local", "open", "closed"}}
-	balances         = choice{known: []string{"least_conn"}, later: []string{"round_robin", "random"}}
+	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
+	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
@@ -112,12 +128,22 @@ var familiar = map[part]map[string]string{
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies",
 	},
-	partUpstream: {"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance"},
+	partUpstream: {
+		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
+		"health_check": "health", "healthcheck": "health", "max_connections": "max_conns", "sni": "tls",
+	},
+	partServer:      {"address": "url", "host": "url"},
+	partHealth:      {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partUpstreamTLS: {"sni": "server_name", "insecure_skip_verify": "insecure", "certificate": "cert", "root_ca": "ca"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
-		"strip_path": "strip_prefix",
+		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",
 	},
-	partReject: {"code": "status", "message": "detail"},
+	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
+	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
+	partOverload: {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
+	partRespond:  {"code": "status", "text": "body"},
+	partReject:   {"code": "status", "message": "detail"},
 }
 
 // names returns all settings of a part.

@@ -50,7 +50,7 @@ type mark struct {
 func readSource(name string, data []byte) (*source, []byte) {
 	s := &source{name: name}
 	if len(data) > maxFile {
-		s.fail(0, 0, 1, "", "the file has %d bytes; the most is 1 MiB", len(data))
+		s.fail(0, 0, 1, "", "the file is larger than 1 MiB, which is the most")
 		return s, nil
 	}
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {

@@ -11,6 +11,9 @@ import (
 func (p *parser) warnings() {
 	p.warnProxies()
 	p.warnRoutes()
+	for _, n := range p.insecure {
+		p.warnAt(n, "name its authority in ca", "insecure: whoever is between the gateway and the server can pass for the server")
+	}
 	if p.file.Timeouts.ReadHeader == 0 {
 		p.warnAt(p.top.values["timeouts"].named("read_header"), "", "read_header 0: slow clients hold connections for ever")
 	}

@@ -22,6 +22,8 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"trusting IPv6":          {"trusted_proxies: [\"::/0\"]\n" + public + ip, []string{"1:18 trusted_proxies takes in every address"}},
 		"no rules":               {"upstream: http://a\nrules: []\n", []string{"2:8 no rules"}},
 		"exempt everything":      {"exempt: /**\n" + public + ip, []string{"1:9 exempt matches every request"}},
+		"insecure":               {"upstreams: {a: {servers: https://a, tls: {insecure: true}}}\nrules:\n" + ip, []string{"1:53 insecure"}},
+		"insecure, no":           {"upstreams: {a: {servers: https://a, tls: {insecure: false}}}\nrules:\n" + ip, nil},
 		"slow heads":             {"timeouts: {read_header: 0}\n" + public + ip, []string{"1:25 read_header 0"}},
 		"slow heads, absent":     {"timeouts: {read: 0}\n" + public + ip, nil},
 		"route never reached":    {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /a/b}\n- {}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},

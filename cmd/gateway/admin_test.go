@@ -107,6 +107,8 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		`gateway_requests_in_flight{route="/**"}`:                                                0,
 		`gateway_config_last_reload_successful`:                                                  1,
 		`gateway_upstream_up{server="` + up.URL + `",upstream="default"}`:                        1,
+		`gateway_upstream_panic{upstream="default"}`:                                             0,
+		`gateway_upstream_health_failures_total{server="` + up.URL + `",upstream="default"}`:     0,
 		`gateway_log_dropped_total`:                                                              0,
 		`gateway_upstream_duration_seconds_count{upstream="default"}`:                            5,
 		`gateway_request_duration_seconds_count{route="/**"}`:                                    10,

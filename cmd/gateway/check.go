@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gateway/proxy"
 	"gateway/rules"
 )
 
@@ -38,9 +39,9 @@ func newCheck() *cobra.Command {
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	file, err := rules.Parse(name, data)
-	var set *rules.Set
+	var snap *proxy.Snapshot
 	if err == nil {
-		set, err = file.Compile(nil)
+		snap, err = proxy.Build(file, nil, nil) // reads the files it names, too
 	}
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
@@ -54,7 +55,7 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 			return errSaid
 		}
 	}
-	describe(out, set)
+	describe(out, snap.Rules())
 	return nil
 }
 

@@ -63,8 +63,8 @@ func configName(path string) string {
 }
 
 // adminAddr returns the address of the admin listener of the gateway that runs
-// with the file: as given, else what the file says, else the default, also when
-// the file is broken at the moment.
+// with the file: as given, else what the file says, also when it is broken at the
+// moment, else the default.
 func adminAddr(given, config string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -72,9 +72,7 @@ func adminAddr(given, config string) (string, error) {
 	admin := rules.Defaults().Admin
 	if path, err := findConfig(config); err == nil && path != "-" {
 		if data, err := readConfig(path, nil); err == nil {
-			if f, err := rules.Parse(path, data); err == nil {
-				admin = f.Admin
-			}
+			admin = rules.FindAdmin(data)
 		}
 	}
 	if admin.Off {

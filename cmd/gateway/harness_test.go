@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -215,11 +214,4 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond) // between two looks
 	}
-}
-
-func readAll(t testing.TB, r io.Reader) string {
-	t.Helper()
-	b, err := io.ReadAll(r)
-	do(t, err)
-	return string(b)
 }

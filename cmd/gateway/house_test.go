@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3"},
 	"gateway/reload":         {"github.com/fsnotify/fsnotify"},
 	"gateway/proxy/upstream": {"gateway/rules", "golang.org/x/sync"},
-	"gateway/proxy":          {"gateway/proxy/upstream", "gateway/rules", "gateway/limit", "golang.org/x/sys"},
+	"gateway/proxy":          {"gateway/proxy/upstream", "gateway/rules", "gateway/limit", "golang.org/x/sys", "github.com/pires/go-proxyproto"},
 	"gateway/proxy/admin":    {"gateway/proxy", "gateway/proxy/upstream", "gateway/rules", "github.com/prometheus/client_golang"},
 	"gateway/cmd/gateway": {
 		"gateway/limit", "gateway/rules", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/upstream",

@@ -20,7 +20,7 @@ trusted_proxies: [127.0.0.1]
 rules:
   - { name: a, key: ip, limit: 1/25s }
 `)
-	const keys, connections = 20_000, 8
+	const keys, connections = 10_000, 8
 	keysNow := func() float64 { return g.metrics()[`gateway_rule_keys{rule="a"}`] }
 	before := g.metrics()["process_resident_memory_bytes"]
 	start := time.Now()
@@ -31,7 +31,7 @@ rules:
 	wg.Wait()
 	took := time.Since(start)
 	n := keysNow()
-	if took < 20*time.Second && n != keys || n > keys {
+	if took < 22*time.Second && n != keys || n > keys {
 		t.Errorf("%v keys after %d addresses in %v", n, keys, took)
 	}
 	peak := g.metrics()["process_resident_memory_bytes"]
@@ -52,7 +52,7 @@ func manyAddresses(t testing.TB, addr string, from, n int) {
 		return
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(2 * patience))
 	in := bufio.NewReader(c)
 	const batch = 50
 	for sent := 0; sent < n; sent += batch {

@@ -16,7 +16,15 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if !isSet("test.parallel") {
+		flag.Set("test.parallel", "4") // most of them wait most of the time
+	}
 	os.Exit(buildAndRun(m))
+}
+
+func isSet(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
 }
 
 func buildAndRun(m *testing.M) int {

@@ -12,7 +12,7 @@ import (
 )
 
 func newRun() *cobra.Command {
-	var config, upstream, rate, listen, color string
+	var config, upstream, rate, listen, admin, color string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve",
@@ -21,9 +21,9 @@ func newRun() *cobra.Command {
 		Example: "  gateway run -c gateway.yaml\n  gateway run --upstream http://localhost:3000 --limit 100/m",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case upstream == "" && rate == "" && listen == "":
+			case upstream == "" && rate == "" && listen == "" && admin == "":
 			case config != "":
-				return &usageError{"gateway run", errors.New("--upstream, --limit and --listen replace the file: leave out -c")}
+				return &usageError{"gateway run", errors.New("--upstream, --limit, --listen and --admin replace the file: leave out -c")}
 			case upstream == "" || rate == "":
 				return &usageError{"gateway run", errors.New("--upstream and --limit go together: gateway run --upstream http://localhost:3000 --limit 100/m")}
 			}
@@ -32,7 +32,7 @@ func newRun() *cobra.Command {
 			}
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
-				return s.serveOnce(cmd.Context(), cmd, fileFromFlags(upstream, rate, listen), nil)
+				return s.serveOnce(cmd.Context(), cmd, fileFromFlags(upstream, rate, listen, admin), nil)
 			}
 			return serveFile(cmd, config, color)
 		},
@@ -42,16 +42,20 @@ func newRun() *cobra.Command {
 	f.StringVar(&upstream, "upstream", "", "the `URL` of your API, in place of a file")
 	f.StringVar(&rate, "limit", "", "how much each address may do, as in 100/m")
 	f.StringVar(&listen, "listen", "", "the `address` to listen on, in place of a file (default :8080)")
+	f.StringVar(&admin, "admin", "", "the `address` of the admin listener, or off, in place of a file (default 127.0.0.1:9900)")
 	f.StringVar(&color, "color", "auto", "colours in the log: auto, always or never")
 	return cmd
 }
 
 // fileFromFlags writes the file that the flags stand for. What is quoted cannot
 // become anything but a value.
-func fileFromFlags(upstream, rate, listen string) []byte {
+func fileFromFlags(upstream, rate, listen, admin string) []byte {
 	text := "upstream: " + strconv.Quote(upstream) + "\n"
 	if listen != "" {
 		text += "listen: " + strconv.Quote(listen) + "\n"
+	}
+	if admin != "" {
+		text += "admin: " + strconv.Quote(admin) + "\n"
 	}
 	return []byte(text + "rules:\n  - name: per-ip\n    key: ip\n    limit: " + strconv.Quote(rate) + "\n")
 }

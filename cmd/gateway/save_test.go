@@ -179,6 +179,7 @@ func TestEverySaveIsActiveAtOnceUnderLoad(t *testing.T) {
 	if took[len(took)/2] > 2*time.Second || longest > 10*time.Second { // 2 s each, and room for a machine that is busy
 		t.Errorf("a save took %v to be active (median %v), want 2 s", longest, took[len(took)/2])
 	}
+	eventually(t, "the log says so", func() bool { return len(g.logged("configuration reloaded")) >= version })
 	if n := len(g.logged("configuration reloaded")); n != version {
 		t.Errorf("%d lines say that the file was reloaded, want one for each of %d saves", n, version)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +51,7 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply}
+	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
@@ -75,6 +77,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	public, private, err := s.bind(file)
 	if err != nil {
 		if first {
+			s.gateway.Close()
 			s.gateway = nil
 		}
 		return reload.Change{}, err
@@ -138,19 +141,47 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 		}}
 	}
 	diff := now.Rules().Change(before.Rules()).String()
+	if now.Rules().Hash == before.Rules().Hash {
+		diff = "files of " + renewed(before, now)
+	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
+}
+
+// renewed names the upstreams of which now has another pool.
+func renewed(before, now *proxy.Snapshot) string {
+	var names []string
+	for name, p := range now.Pools() {
+		if before.Pools()[name] != p {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	slices.Sort(names)
+	return "upstream " + strings.Join(names, ", ")
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {
 	return proxy.DoorSettings{
 		ReadHeader: f.Timeouts.ReadHeader, Idle: f.Timeouts.Idle, Write: f.Timeouts.Write,
 		HeaderBytes: int(f.Limits.HeaderBytes + f.Limits.URL),
+		Entry:       entry(f),
 	}
+}
+
+func entry(f *rules.File) proxy.Entry {
+	e := proxy.Entry{Connections: f.Limits.Connections, PerAddress: f.Limits.ConnectionsPerIP, IPv6Prefix: f.IPv6Prefix}
+	if f.ProxyProtocol {
+		e.Proxies = &f.TrustedProxies
+	}
+	if e.Connections == 0 {
+		e.Connections = proxy.AutoConnections()
+	}
+	return e
 }
 
 // adminSettings are those of the admin listener, whatever the file says.
 var adminSettings = proxy.DoorSettings{
 	ReadHeader: 10 * time.Second, Idle: 2 * time.Minute, Write: 30 * time.Second, HeaderBytes: 64 << 10,
+	Entry: proxy.Entry{Connections: 64, Spare: 8},
 }
 
 func accessFormat(access string, out io.Writer) string {
@@ -174,6 +205,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 
+	defer s.gateway.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -241,7 +273,7 @@ func (s *server) drain(stop <-chan os.Signal) error {
 	select {
 	case <-over:
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), file.ShutdownTimeout)
 	defer cancel()
@@ -253,32 +285,30 @@ func (s *server) drain(stop <-chan os.Signal) error {
 			s.log.Warn("requests were cut off at the end of shutdown_timeout", "timeout", file.ShutdownTimeout)
 		}
 	case <-stop:
-		return errCut
+		return s.cut()
 	}
 	s.log.Info("stopped")
 	s.admin.Shutdown(ctx, nil)
 	return nil
 }
 
-var errCut = errors.New("stopped at once by a second signal")
-
-func (s *server) tables() []*limit.Table {
-	list := s.gateway.Current().Rules().Rules
-	tables := make([]*limit.Table, len(list))
-	for i, r := range list {
-		tables[i] = r.Live.Table
-	}
-	return tables
+// cut ends a drain. Its word goes the way of the log, which never blocks.
+func (s *server) cut() error {
+	s.log.Warn("stopped at once by a second signal", "in_flight", s.gateway.InFlight())
+	return errSaid
 }
+
+func (s *server) tables() []*limit.Table { return s.gateway.Current().Rules().Tables() }
 
 func (s *server) adminHandler() http.Handler {
 	return admin.NewHandler(admin.Config{
-		Gateway: s.gateway,
-		Ready:   func() bool { return !s.draining.Load() },
-		Reload:  s.reload,
-		Reloads: s.reloads,
-		Build:   build(),
-		Dropped: s.log.queue.dropped.Load,
+		Gateway:     s.gateway,
+		Ready:       func() bool { return !s.draining.Load() },
+		Reload:      s.reload,
+		Reloads:     s.reloads,
+		Build:       build(),
+		Dropped:     s.log.queue.dropped.Load,
+		Connections: s.public.Connections,
 	})
 }
 

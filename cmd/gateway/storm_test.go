@@ -99,6 +99,7 @@ func TestSaveWithoutAChangeDoesNothing(t *testing.T) {
 	}
 	g.save(versioned(up.URL, 1))
 	eventually(t, "a change is active", func() bool { v, _ := versionOf(g.get("/")); return v == 1 })
+	eventually(t, "the log says so", func() bool { return len(g.logged("configuration reloaded")) > 0 })
 	if n := len(g.logged("configuration reloaded")); n != 1 {
 		t.Errorf("%d reloads, want 1: that of the change", n)
 	}

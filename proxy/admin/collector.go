@@ -8,6 +8,7 @@ import (
 
 	"gateway/proxy"
 	"gateway/proxy/upstream"
+	"gateway/rules"
 )
 
 // collector reads the counters of the gateway at scrape time.
@@ -32,6 +33,10 @@ var (
 	forwarded = desc("untrusted_forwarded_total", "Requests from untrusted peers that carried X-Forwarded-For.")
 	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
+	conns   = desc("connections", "Connections open, tunnels included.")
+	refused = desc("connections_refused_total", "Connections closed as soon as they had come.", "reason")
+	shed    = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
+
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
 	units     = desc("rule_units_total", "Units taken.", "rule")
 	nearLimit = desc("rule_near_limit_total", "Decisions after which four fifths of the limit or more were used.", "rule")
@@ -40,7 +45,9 @@ var (
 
 	upRequests = desc("upstream_requests_total", "Answers of upstream servers by class of status; code error is none.", "upstream", "server", "code")
 	upDuration = desc("upstream_duration_seconds", "Time to the first byte of an upstream's answer.", "upstream")
-	upUp       = desc("upstream_up", "Whether the server takes requests: 1, or 0 while it is out.", "upstream", "server")
+	upUp       = desc("upstream_up", "Whether the server is up: 0 while its checks fail, or while it is out after failures in a row.", "upstream", "server")
+	upPanic    = desc("upstream_panic", "Whether checks say that fewer than half of the servers are up, so that requests go to all.", "upstream")
+	upChecks   = desc("upstream_health_failures_total", "Checks of the server's health that failed.", "upstream", "server")
 
 	reloads       = desc("config_reloads_total", "Reloads of the configuration.", "result")
 	reloadOK      = desc("config_last_reload_successful", "Whether the file as last seen is in force: 1 or 0.")
@@ -50,8 +57,8 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped,
-		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, reloads, reloadOK, reloadSuccess,
+		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
+		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, reloads, reloadOK, reloadSuccess,
 	} {
 		ch <- d
 	}
@@ -92,6 +99,18 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		lost += c.c.Dropped()
 	}
 	counter(dropped, float64(lost))
+	if c.c.Connections != nil {
+		stats := c.c.Connections()
+		gauge(conns, float64(stats.Open))
+		for reason, n := range stats.Refused {
+			counter(refused, float64(n), reason)
+		}
+	}
+	if o := snap.Rules().Overload; o != nil {
+		for _, p := range rules.Priorities {
+			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
+		}
+	}
 	for _, r := range snap.Rules().Rules {
 		live := r.Live
 		for _, d := range []struct {
@@ -119,7 +138,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			}
 			counter(upRequests, float64(s.Failures), name, server, "error")
 			gauge(upUp, truth(s.Up), name, server)
+			counter(upChecks, float64(s.CheckFailures), name, server)
 		}
+		gauge(upPanic, truth(p.Panic()), name)
 	}
 	status := c.c.Reloads()
 	for result, n := range status.Counts {

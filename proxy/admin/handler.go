@@ -16,8 +16,8 @@ import (
 	"gateway/proxy"
 )
 
-// Config is what the admin listener shows and can do. All fields but Dropped are
-// required.
+// Config is what the admin listener shows and can do. All fields but Dropped and
+// Connections are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -32,6 +32,8 @@ type Config struct {
 	Build Build
 	// Dropped returns how many lines of the program's own log were lost; nil is none.
 	Dropped func() int64
+	// Connections reads the counters of the public connections; nil is none.
+	Connections func() proxy.ConnectionStats
 }
 
 // Reloads says how the reloads went.

@@ -25,7 +25,7 @@ func BenchmarkForward(b *testing.B) {
 	p := newPool(b, spec(b, up.URL))
 	bare := &httputil.ReverseProxy{
 		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
-		Transport:  newTransport(spec(b), false),
+		Transport:  newTransport(spec(b), p.servers[0], nil, false),
 		BufferPool: buffers,
 	}
 	b.Cleanup(bare.Transport.(*http.Transport).CloseIdleConnections)
@@ -36,7 +36,7 @@ func BenchmarkForward(b *testing.B) {
 	}{
 		{"bare", bare},
 		{"pool", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			server, _ := p.Pick()
+			server, _ := p.Pick(0)
 			p.Forward(w, r, &Request{Front: f, Server: server, Path: SentPath(r)})
 		})},
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -53,7 +54,11 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	case b.lost.Load():
 		err = errServerLost
 	default:
-		b.err.CompareAndSwap(nil, &ClientBodyError{err})
+		clients, ok := errors.AsType[*ClientBodyError](err)
+		if !ok {
+			clients = &ClientBodyError{err}
+		}
+		b.err.CompareAndSwap(nil, clients)
 	}
 	return n, err
 }

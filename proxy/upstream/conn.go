@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -30,18 +29,6 @@ type conn struct {
 	reading atomic.Bool
 	closed  atomic.Bool
 	upload  atomic.Pointer[clientBody] // the body on its way, until it is answered
-}
-
-// dialFunc returns what dials for a pool's transports.
-func dialFunc(timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: timeout}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &conn{Conn: c}, nil
-	}
 }
 
 // Read implements net.Conn.

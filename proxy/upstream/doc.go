@@ -5,13 +5,13 @@
 // over any number of reloads. The front door (package proxy) decides about a
 // request, then:
 //
-//	server, ok := pool.Pick()
-//	pool.Forward(w, r, &upstream.Request{Front: x, Server: server, Path: path})
+//	server, ok := pool.Pick(key)
+//	pool.Forward(w, r, &upstream.Request{Front: x, Server: server, Key: key, Path: path})
 //
 // Forward runs the pool's one httputil.ReverseProxy and calls the front door
 // back three times at most: Rewrite to set headers on what goes out, Answer when
 // the upstream answered, Fail when it did not. Status turns the error of Fail
-// into 499, 408, 400, 504 or 502.
+// into 499, 408, 400, 504, 503 or 502.
 //
 // # What the upstream gets
 //
@@ -26,16 +26,35 @@
 //
 // # Which server, and how often
 //
-// The one with the fewest requests in flight, ties in turn. Three failures in a
-// row (no connection, or a fresh one that broke before a byte was answered) take
-// a server out for ten seconds, unless it is the last that is in; a slow answer is
-// no failure, nor is a kept connection that the server closed meanwhile.
+// By the pool's balance: the fewest requests in flight for the weight, ties in
+// turn; in turn, with as many turns as the weight says; at random; or by weighted
+// rendezvous hashing of a key. Backups are for when no other server is up.
 //
-// A request is sent again in two cases only. If no connection could be made,
-// nothing was sent, and another server is tried once, whatever the method. If a
-// kept connection turns out closed, net/http tries GET, HEAD, OPTIONS and TRACE
-// without a body once more on a fresh one. A request with a body is never sent
-// twice.
+// Three failures in a row (no connection, or a fresh one that broke before a byte
+// was answered) take a server out for ten seconds, unless it is the last that is
+// in; a slow answer is no failure, nor is a kept connection that the server
+// closed meanwhile. Active checks change what is thought of a server after two in
+// a row that say otherwise; the first one decides alone. When they say that fewer
+// than half of the servers (of the backups, when those serve) are up, requests go
+// to all. Start begins the checks, Close ends them.
+//
+// A request is sent again in three cases only. If no connection could be made,
+// nothing was sent, and another server is tried, whatever the method, Retries
+// times but once at least. If a connection breaks before a byte of an answer, GET,
+// HEAD, OPTIONS and TRACE without a body are tried again Retries times. If a kept
+// connection turns out closed, net/http tries those once more on another
+// connection, unless Retries is 0. A request with a body is never sent twice.
+//
+// # How many at once
+//
+// With MaxConns a server has at most so many requests in flight. One that finds
+// all full waits its turn, first come first served, at most the connect timeout;
+// then it fails with a BusyError.
+//
+// # Names
+//
+// A server's name is looked up every Resolve. Its addresses get the requests in
+// turn; an address that takes no connection has its dial go to another one.
 //
 // # What a bad upstream cannot do
 //
@@ -61,9 +80,8 @@
 //
 // # What it does not do
 //
-// It makes no answer of its own, knows no rules and checks nothing actively. It
-// does not bound how slowly a client sends or reads, nor how slowly an answer
-// trickles once it has begun: the deadlines of the front door do. net/http's
-// transport writes a few lines to the standard logger, which the program should
-// direct to its own.
+// It makes no answer of its own and knows no rules. It does not bound how slowly a
+// client sends or reads, nor how slowly an answer trickles once it has begun: the
+// deadlines of the front door do. net/http's transport writes a few lines to the
+// standard logger, which the program should direct to its own.
 package upstream

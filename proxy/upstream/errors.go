@@ -42,6 +42,23 @@ type AnswerError struct{ Reason string }
 // Error implements error.
 func (e *AnswerError) Error() string { return "unusable answer: " + e.Reason }
 
+// BusyError says that every server had as many requests in progress as it may,
+// for as long as the request would wait for a place.
+type BusyError struct{}
+
+// Error implements error.
+func (*BusyError) Error() string { return "every server is busy" }
+
+// DownError says that no connection could be made while active checks say that
+// every server is down. Err is the ConnectError of the last try.
+type DownError struct{ Err error }
+
+// Error implements error.
+func (e *DownError) Error() string { return "every server is down: " + e.Err.Error() }
+
+// Unwrap returns the error of the last try.
+func (e *DownError) Unwrap() error { return e.Err }
+
 // StallError says that a server took no more of a request's body for the
 // upstream's timeout.
 type StallError struct{}
@@ -54,8 +71,9 @@ func (*StallError) Timeout() bool { return true }
 
 // Status tells apart why r got no answer from its upstream: 499 the client went
 // away, 408 it sent its body too slowly, 400 its body is malformed, 504 the
-// upstream was too slow, 502 anything else (refused, reset, malformed, a header
-// too large, no connection within connect_timeout). r is the client's request.
+// upstream was too slow, 503 every server is busy, or down and taking no
+// connection, 502 anything else (refused, reset, malformed, a header too large, no
+// connection within connect_timeout). r is the client's request.
 func Status(err error, r *http.Request) int {
 	if body, ok := errors.AsType[*ClientBodyError](err); ok {
 		return clientStatus(body.Err, r)
@@ -68,6 +86,10 @@ func Status(err error, r *http.Request) int {
 		return StatusClientGone
 	case ctxErr != nil:
 		return http.StatusGatewayTimeout
+	}
+	_, busy := errors.AsType[*BusyError](err)
+	if _, down := errors.AsType[*DownError](err); busy || down {
+		return http.StatusServiceUnavailable
 	}
 	if _, ok := errors.AsType[*ConnectError](err); ok {
 		return http.StatusBadGateway

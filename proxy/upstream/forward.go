@@ -28,13 +28,18 @@ type Front interface {
 type Request struct {
 	// Front is required.
 	Front Front
-	// Server is where to send it, from Pick. Forward replaces it when no
-	// connection could be made and another server took over.
+	// Server is where to send it, from Pick. Forward replaces it when another
+	// server took over.
 	Server *Server
+	// Key is what Pick got, for when another server has to be found.
+	Key uint64
 	// Path is the escaped path to send, put behind the server's base path:
 	// SentPath(r), or what strip_prefix leaves of it. Empty is the base path
 	// alone, or / where there is none.
 	Path string
+	// Timeout replaces the pool's time to the first byte of an answer, unless it
+	// is 0; negative is none.
+	Timeout time.Duration
 	// Tunnel closes a WebSocket that has carried no byte either way for so
 	// long; 0 is never.
 	Tunnel time.Duration
@@ -61,10 +66,17 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 		front:   q.Front,
 		in:      r,
 		w:       w,
-		server:  q.Server,
+		key:     q.Key,
 		path:    q.Path,
 	}
-	f.server.inFlight.Add(1)
+	var err error
+	if f.server, err = p.board(r.Context(), q.Server, q.Key); err != nil {
+		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // see unread
+		}
+		q.Front.Fail(w, r, err)
+		return
+	}
 	defer f.land(q)
 
 	if _, asked := r.Header["Upgrade"]; asked {
@@ -75,11 +87,12 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 			r = withoutUpgrade(r)
 		}
 	}
-	if r.ContentLength != 0 {
+	f.first.span, f.stall = p.timeouts(q.Timeout)
+	if r.ContentLength != 0 || f.first.span > 0 {
 		var cancel context.CancelCauseFunc
 		f.Context, cancel = context.WithCancelCause(f.Context)
 		defer cancel(nil)
-		f.cancel = cancel
+		f.cancel, f.first.cancel = cancel, cancel
 	}
 	p.proxy.ServeHTTP(w, r.WithContext(f))
 }
@@ -94,12 +107,16 @@ type flight struct {
 	in        *http.Request
 	w         http.ResponseWriter
 	server    *Server
+	key       uint64
+	tried     []*Server // those that gave no answer
 	path      string
 	webSocket bool
 	waited    time.Duration
 	attempt   attempt
 
-	body   *clientBody             // nil without one
+	body   *clientBody // nil without one
+	first  firstByte
+	stall  time.Duration           // that a server may take no more of the body; 0 is no bound
 	cancel context.CancelCauseFunc // with a body only
 	tunnel *tunnel                 // once the client's connection is taken over
 }
@@ -118,7 +135,7 @@ func flightOf(ctx context.Context) *flight { return ctx.Value(flightKey{}).(*fli
 
 // land tells q what happened.
 func (f *flight) land(q *Request) {
-	f.server.inFlight.Add(-1)
+	f.pool.leave(f.server)
 	q.Server, q.Waited = f.server, f.waited
 	if f.tunnel != nil {
 		q.Upgraded = true
@@ -135,7 +152,7 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	if out.Body != nil {
 		f.body = &clientBody{
 			src:        out.Body,
-			stall:      p.stall,
+			stall:      f.stall,
 			cancel:     f.cancel,
 			unblamable: func() bool { return f.attempt.heard.Load() || f.in.Context().Err() != nil },
 			interrupt:  f.interrupt,
@@ -144,6 +161,9 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	}
 	f.front.Rewrite(out, f.in)
 	forbidReplay(out)
+	if p.spec.Retries == 0 && idempotent(out.Method) {
+		forbidRepeats(out)
+	}
 }
 
 // interrupt ends a read of the client's body, and with it the use of its

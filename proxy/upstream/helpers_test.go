@@ -84,7 +84,7 @@ func (d *door) last() (Request, bool) {
 // serve is a gateway without rules in front of p.
 func (d *door) serve(p *Pool, tunnel time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server, ok := p.Pick()
+		server, ok := p.Pick(0)
 		if !ok {
 			http.Error(w, "no server", http.StatusServiceUnavailable)
 			return
@@ -107,6 +107,7 @@ func spec(t testing.TB, servers ...string) *rules.Upstream {
 		Timeout:        60 * time.Second,
 		ConnectTimeout: 2 * time.Second,
 		IdleTimeout:    4 * time.Second,
+		Retries:        1,
 		Host:           "preserve",
 	}
 	for _, s := range servers {

@@ -98,8 +98,8 @@ func TestTLSServerIsSpokenToInTheBestProtocolItKnows(t *testing.T) {
 		up.StartTLS()
 		t.Cleanup(up.Close)
 		p := newPool(t, spec(t, up.URL))
-		p.h1.TLSClientConfig = up.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-		p.h1.TLSClientConfig.NextProtos = nil
+		p.servers[0].h1.TLSClientConfig = up.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		p.servers[0].h1.TLSClientConfig.NextProtos = nil
 		gw, c := gateway(t, p, &door{}), client(t)
 		want := map[bool]string{false: "HTTP/1.1 body", true: "HTTP/2.0 body"}[h2]
 		for range 20 { // also over reused connections

@@ -18,12 +18,12 @@ const maxInterim = 8
 // flight in the request's context.
 type leg struct{}
 
-// attempt is what became of one try. The transport's goroutines write it.
+// attempt is what became of the last try. The transport's goroutines write it.
 type attempt struct {
-	connected atomic.Bool // a connection was there to send on
-	reused    atomic.Bool // and had carried a request before
-	heard     atomic.Bool // a byte of an answer came
-	interim   int         // 1xx so far; on the transport's reading goroutine
+	connected atomic.Bool  // a connection was there to send on
+	reused    atomic.Bool  // and had carried a request before
+	heard     atomic.Bool  // a byte of an answer came
+	interim   atomic.Int32 // 1xx so far, in all tries
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -32,12 +32,25 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	f.watch(httptrace.ContextClientTrace(req.Context()))
 	start := time.Now()
 	res, err := f.try(req)
-	if _, unsent := err.(*ConnectError); unsent {
-		if other := f.pool.least(f.server); other != nil {
-			res, err = f.try(f.moveTo(other, req))
+	for again := 0; err != nil; again++ {
+		next := f.another(err, again)
+		if next == nil {
+			break
 		}
+		moved := f.moveTo(next, req)
+		if moved == nil {
+			break
+		}
+		res, err = f.try(moved)
+	}
+	if _, unsent := err.(*ConnectError); unsent && f.pool.choice.Load().dead {
+		err = &DownError{err}
 	}
 	f.waited = time.Since(start)
+	if f.first.stop() && err == nil {
+		res.Body.Close() // what came at last has just been cancelled
+		err = &LateError{}
+	}
 	if f.body != nil && f.body.rest() && err == nil {
 		// The watch has just cancelled what was answered at last.
 		res.Body.Close()
@@ -68,10 +81,11 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 		}
 	}
 	t.GotFirstResponseByte = func() { a.heard.Store(true) }
+	t.WroteRequest = f.first.start
 	relay := t.Got1xxResponse
 	t.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
 		a.heard.Store(false) // the answer is still to come
-		if a.interim++; a.interim > maxInterim {
+		if a.interim.Add(1) > maxInterim {
 			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
 		}
 		if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
@@ -86,9 +100,9 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 
 // try sends req to f's server once and judges what comes back.
 func (f *flight) try(req *http.Request) (*http.Response, error) {
-	transport := f.pool.h1
+	transport := f.server.h1
 	if !f.overHTTP1() {
-		transport = f.pool.h2c
+		transport = f.server.prior
 	}
 	res, err := transport.RoundTrip(req)
 	if err == nil {
@@ -133,6 +147,9 @@ func (f *flight) blame(err error) error {
 			err = &StallError{}
 		}
 	}
+	if f.first.isLate() {
+		left, err = false, &LateError{}
+	}
 	if left {
 		return err
 	}
@@ -145,17 +162,6 @@ func (f *flight) blame(err error) error {
 		f.pool.failed(f.server)
 	}
 	return err
-}
-
-// moveTo makes a copy of req for another server, which gets the flight.
-func (f *flight) moveTo(s *Server, req *http.Request) *http.Request {
-	f.server.inFlight.Add(-1)
-	s.inFlight.Add(1)
-	f.server = s
-	again, u := *req, *req.URL
-	again.URL = &u
-	s.direct(&again, f.path, f.pool.ownHost)
-	return &again
 }
 
 // dropHopByHop removes what belongs to the connection from an interim answer,

@@ -5,41 +5,37 @@ import "log/slog"
 // rowOut is how many failures in a row take a server out.
 const rowOut = 3
 
-// Pick returns the server with the fewest requests in flight among those that
-// are in; ties go in turn. It reports false only if the pool has no server.
-// Nothing is reserved, so call Forward next.
-func (p *Pool) Pick() (*Server, bool) {
-	s := p.least(nil)
+// Pick returns the server that the pool's balance gives a request; key is what
+// it is hashed by with the balance "hash". Nothing is reserved, so call Forward
+// next. It reports false only if the pool has no server.
+func (p *Pool) Pick(key uint64) (*Server, bool) {
+	s := p.choose(&wish{key: key})
+	if s == nil { // all are full: Forward waits
+		s = p.choose(&wish{key: key, full: true})
+	}
 	return s, s != nil
 }
 
-// least picks among the servers but not, which may be nil. A server that is out
-// is better than none.
-func (p *Pool) least(not *Server) *Server {
-	n := uint64(len(p.servers))
-	start := uint64(0)
-	if n > 1 {
-		start = p.turn.Add(1)
-	}
-	var best, spare *Server
-	var fewest int64
-	for i := range n {
-		s := p.servers[(start+i)%n]
-		if s == not {
-			continue
-		}
-		if !s.in(p.now) {
-			spare = s
-			continue
-		}
-		if load := s.inFlight.Load(); best == nil || load < fewest {
-			best, fewest = s, load
+// choose picks a server that fits w. Backups are for when no other is in; a
+// server that is out is better than none.
+func (p *Pool) choose(w *wish) *Server {
+	c := p.choice.Load()
+	for _, out := range [...]bool{false, true} {
+		for _, t := range [...]*tier{&c.first, &c.second} {
+			w.out = out
+			if s := p.balance(t, w); s != nil {
+				return s
+			}
+			if p.most > 0 && !w.full {
+				busy := *w
+				busy.full = true
+				if p.balance(t, &busy) != nil {
+					return nil // they are only busy
+				}
+			}
 		}
 	}
-	if best == nil {
-		return spare
-	}
-	return best
+	return nil
 }
 
 // failed counts a failure of s that says it is down, and takes it out after
@@ -62,9 +58,12 @@ func (p *Pool) failed(s *Server) {
 }
 
 func (p *Pool) anotherIn(s *Server, now int64) bool {
-	for _, other := range p.servers {
-		if other != s && now >= other.out.Load() {
-			return true
+	c := p.choice.Load()
+	for _, t := range [...]*tier{&c.first, &c.second} {
+		for _, other := range t.servers {
+			if other != s && now >= other.out.Load() {
+				return true
+			}
 		}
 	}
 	return false

@@ -16,7 +16,7 @@ func TestPickTakesTheServerWithTheFewestInFlight(t *testing.T) {
 	p.servers[1].inFlight.Store(1)
 	p.servers[2].inFlight.Store(2)
 	for range 10 {
-		if s, ok := p.Pick(); !ok || s.URL.Host != "b" {
+		if s, ok := p.Pick(0); !ok || s.URL.Host != "b" {
 			t.Fatalf("got %v, %v", s, ok)
 		}
 	}
@@ -26,7 +26,7 @@ func TestPickTakesTiesInTurn(t *testing.T) {
 	p := newPool(t, spec(t, "http://a", "http://b", "http://c"))
 	seen := map[string]int{}
 	for range 300 {
-		s, _ := p.Pick()
+		s, _ := p.Pick(0)
 		seen[s.URL.Host]++
 	}
 	for host, n := range seen {
@@ -133,11 +133,11 @@ func TestServerIsOutAfterThreeFailuresInARowAndComesBack(t *testing.T) {
 	if p.Stats()[0].Up {
 		t.Fatal("in after three failures in a row")
 	}
-	if s := p.least(nil); s == a && !p.Stats()[0].Up {
+	if s := p.choose(&wish{}); s == a && !p.Stats()[0].Up {
 		t.Error("picked a server that is out")
 	}
 	eventually(t, "back in", func() bool { return p.Stats()[0].Up })
-	eventually(t, "picked again", func() bool { return p.least(nil) == a })
+	eventually(t, "picked again", func() bool { return p.choose(&wish{}) == a })
 }
 
 func TestLastServerThatIsInStaysIn(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLastServerThatIsInStaysIn(t *testing.T) {
 	for range 10 {
 		one.failed(one.servers[0])
 	}
-	if s, ok := one.Pick(); !ok || !one.Stats()[0].Up {
+	if s, ok := one.Pick(0); !ok || !one.Stats()[0].Up {
 		t.Errorf("the only server: got %v, %v, up %v", s, ok, one.Stats()[0].Up)
 	}
 }
@@ -183,15 +183,19 @@ func TestSlowAnswerAndClosedIdleConnectionTakeNoServerOut(t *testing.T) {
 func TestServerThatResetsIsTakenOut(t *testing.T) {
 	bad := answering(t, "")
 	good := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	p := newPool(t, spec(t, "http://"+bad, good.URL))
-	gw, c := gateway(t, p, &door{}), client(t)
-	var bads int
-	for range 20 {
-		if res, _ := get(t, c, gw.URL); res.StatusCode == http.StatusBadGateway {
-			bads++
+	for retries, want := range []int{rowOut, 0} {
+		s := spec(t, "http://"+bad, good.URL)
+		s.Retries = retries
+		p := newPool(t, s)
+		gw, c := gateway(t, p, &door{}), client(t)
+		var bads int
+		for range 20 {
+			if res, _ := get(t, c, gw.URL); res.StatusCode == http.StatusBadGateway {
+				bads++
+			}
 		}
-	}
-	if bads != rowOut || p.Stats()[0].Up {
-		t.Errorf("got %d times 502 and %+v, want %d and out", bads, p.Stats()[0], rowOut)
+		if bads != want || p.Stats()[0].Up || p.Stats()[0].Failures != rowOut {
+			t.Errorf("retries %d: got %d times 502 and %+v, want %d and out", retries, bads, p.Stats()[0], want)
+		}
 	}
 }

@@ -1,11 +1,14 @@
 package upstream
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
+	"net"
 	"net/http/httputil"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,9 +38,10 @@ type Pool struct {
 	log     *slog.Logger
 	servers []*Server
 	ownHost bool // the server gets its own Host, not the client's
-	h1      *http.Transport
-	h2c     *http.Transport
 	proxy   *httputil.ReverseProxy
+	files   *material // what the files of spec.TLS held
+	most    int64     // requests in progress at one server; 0: no bound
+	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	born   time.Time     // instants are counted from here
 	stall  time.Duration // 0: a server may take as long as it likes over a body
@@ -45,12 +49,16 @@ type Pool struct {
 	turn   atomic.Uint64
 	waits  Histogram
 
-	health sync.Mutex // held to take a server out
+	health sync.Mutex // held to take a server out and to judge a check
+	choice atomic.Pointer[choice]
+	queue  queue
+	life   life
 }
 
-// New compiles spec. It dials nothing and starts no goroutine, so a pool that
-// never serves needs no Close. It fails only for a spec that package rules
-// would have refused.
+// New compiles spec and reads the files of its tls. It dials nothing and starts
+// no goroutine, so a pool that never serves needs no Close; Start does. A file
+// that cannot be used is a rules.ErrorList; otherwise it fails only for a spec
+// that package rules would have refused.
 func New(spec *rules.Upstream, o Options) (*Pool, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -59,24 +67,39 @@ func New(spec *rules.Upstream, o Options) (*Pool, error) {
 		spec:    spec,
 		log:     o.Logger,
 		ownHost: spec.Host == "upstream",
-		h1:      newTransport(spec, false),
-		h2c:     newTransport(spec, true),
+		most:    int64(spec.MaxConns),
 		born:    time.Now(),
 		outFor:  10 * time.Second,
 	}
 	if spec.Timeout > 0 {
 		p.stall = max(spec.Timeout, minStall)
 	}
+	p.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	var err error
+	if p.files, err = readTLS(&spec.TLS); err != nil {
+		return nil, err
+	}
 	for _, s := range spec.Servers {
-		server, err := newServer(s.URL)
+		server, err := newServer(s)
 		if err != nil {
 			return nil, fmt.Errorf("upstream %q: %w", spec.Name, err)
 		}
+		if spec.Resolve > 0 && server.socket == "" {
+			server.names = newNames(server.URL)
+		}
+		var secure *tls.Config
+		if server.scheme == "https" {
+			secure = p.files.config(&spec.TLS, server)
+		}
+		server.connect(spec, secure)
 		p.servers = append(p.servers, server)
 	}
 	if len(p.servers) == 0 {
 		return nil, fmt.Errorf("upstream %q: %w", spec.Name, errors.New("no servers"))
 	}
+	p.choice.Store(choose(p.servers))
 	p.proxy = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      leg{},
@@ -93,14 +116,14 @@ func New(spec *rules.Upstream, o Options) (*Pool, error) {
 func (p *Pool) Spec() *rules.Upstream { return p.spec }
 
 // Equal reports whether a pool made from spec would do the same, so that a
-// reload may keep this one with its connections, health and counters.
-func (p *Pool) Equal(spec *rules.Upstream) bool { return p.spec.Equal(spec) }
-
-// Close drops the idle connections, and each other one as its request ends.
-// What is in flight goes on; the pool stays usable.
-func (p *Pool) Close() {
-	p.h1.CloseIdleConnections()
-	p.h2c.CloseIdleConnections()
+// reload may keep this one with its connections, health and counters. It reads
+// the files of tls, for they may hold something else by now.
+func (p *Pool) Equal(spec *rules.Upstream) bool {
+	if !p.spec.Equal(spec) {
+		return false
+	}
+	files, err := readTLS(&spec.TLS)
+	return err == nil && files.sum == p.files.sum
 }
 
 // Stats reads the servers' counters, in the order of the file.

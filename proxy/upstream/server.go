@@ -2,19 +2,32 @@ package upstream
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
+
+	"gateway/rules"
 )
 
 // Server is one server of a pool. Its counters are atomics, read at any time.
 type Server struct {
-	// URL is what the file says: scheme http, https or h2c, host, base path.
+	// URL is what the file says: scheme http, https, h2c or unix, host, base path.
 	URL *url.URL
 
 	scheme string // http or https
+	host   string // that of URL, localhost for a socket
 	base   string // escaped base path without a slash at its end; may be empty
 	h2c    bool   // HTTP/2 with prior knowledge
+	socket string // path of a unix socket, or ""
+	weight int64
+	backup bool
+	id     uint64 // for hashing
+
+	names  *names          // addresses of the host, if it is a name to look up again
+	h1     *http.Transport // HTTP/1.1, or HTTP/2 where TLS agrees on it
+	prior  *http.Transport // HTTP/2 from the first byte; nil unless h2c
+	checks http.RoundTripper
 
 	inFlight atomic.Int64
 	answers  [6]atomic.Uint64 // by status / 100; [0] those past 5xx
@@ -22,6 +35,10 @@ type Server struct {
 
 	row atomic.Int32 // failures in a row
 	out atomic.Int64 // instant until which the server is out; written under Pool.health
+
+	down    atomic.Bool   // checks say so; written under Pool.health
+	found   findings      // guarded by Pool.health
+	missing atomic.Uint64 // checks that failed
 }
 
 // ServerStats is a reading of one server's counters.
@@ -36,24 +53,52 @@ type ServerStats struct {
 	// Failures counts attempts that got no usable answer by the server's fault:
 	// the client got 502 or 504, unless another server took over.
 	Failures uint64
-	// Up is false while the server is out after failures in a row.
+	// Up is false while checks say that the server is down, and while it is out
+	// after failures in a row.
 	Up bool
+	// CheckFailures counts active checks that failed.
+	CheckFailures uint64
 }
 
-func newServer(u *url.URL) (*Server, error) {
-	s := &Server{URL: u, scheme: u.Scheme, base: strings.TrimRight(u.EscapedPath(), "/")}
+func newServer(spec rules.Server) (*Server, error) {
+	u := spec.URL
+	s := &Server{
+		URL: u, scheme: u.Scheme, host: u.Host, base: strings.TrimRight(u.EscapedPath(), "/"),
+		weight: int64(max(1, spec.Weight)), backup: spec.Backup, id: identity(u.String()),
+	}
 	switch u.Scheme {
 	case "http", "https":
 	case "h2c":
 		s.scheme, s.h2c = "http", true
+	case "unix":
+		s.scheme, s.host, s.socket = "http", "localhost", spec.Socket
+		if s.socket == "" {
+			return nil, fmt.Errorf("server %q: no path of a socket", u)
+		}
 	default:
-		return nil, fmt.Errorf("server %q: scheme %q is not http, https or h2c", u, u.Scheme)
+		return nil, fmt.Errorf("server %q: scheme %q is not http, https, h2c or unix", u, u.Scheme)
 	}
-	if u.Host == "" {
+	if s.host == "" {
 		return nil, fmt.Errorf("server %q: no host", u)
 	}
 	return s, nil
 }
+
+// transports returns all transports of s.
+func (s *Server) transports() []*http.Transport {
+	all := []*http.Transport{s.h1}
+	if s.prior != nil {
+		all = append(all, s.prior)
+	}
+	if t, ok := s.checks.(*http.Transport); ok {
+		all = append(all, t)
+	}
+	return all
+}
+
+// isFull reports whether s has as many requests in progress as it may; a most of
+// 0 is no bound.
+func (s *Server) isFull(most int64) bool { return most > 0 && s.inFlight.Load() >= most }
 
 // answered counts an answer that can be passed on.
 func (s *Server) answered(status int) {
@@ -78,7 +123,9 @@ func (s *Server) stats(now int64) ServerStats {
 		URL:      s.URL,
 		InFlight: s.inFlight.Load(),
 		Failures: s.failures.Load(),
-		Up:       now >= s.out.Load(),
+		Up:       now >= s.out.Load() && !s.down.Load(),
+
+		CheckFailures: s.missing.Load(),
 	}
 	for i := range s.answers {
 		r.Answers[i] = s.answers[i].Load()

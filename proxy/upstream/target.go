@@ -31,10 +31,10 @@ func (s *Server) direct(out *http.Request, path string, ownHost bool) {
 		path = "/" + path
 	}
 	out.URL.Scheme = s.scheme
-	out.URL.Host = s.URL.Host
+	out.URL.Host = s.address()
 	setPath(out.URL, s.base+path)
 	if ownHost {
-		out.Host = s.URL.Host
+		out.Host = s.host
 	}
 }
 

@@ -106,7 +106,7 @@ func TestStrippedPathMeetsTheBasePath(t *testing.T) {
 	}
 	for _, test := range tests {
 		p := newPool(t, spec(t, "http://"+addr+test.base))
-		server, _ := p.Pick()
+		server, _ := p.Pick(0)
 		r := httptest.NewRequest("GET", "/api/anything?q=;", nil)
 		p.Forward(httptest.NewRecorder(), r, &Request{Front: &door{}, Server: server, Path: test.stripped})
 		if got := receive(t, "the request", got); got != test.want+"?q=;" {

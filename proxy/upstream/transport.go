@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"net/http"
 	"time"
 
@@ -17,10 +18,21 @@ const (
 	expectFor = time.Second
 )
 
-// newTransport returns the transport of a pool for servers that speak HTTP/1.1,
-// or HTTP/2 where TLS agrees on it; or for those that speak HTTP/2 from the
-// first byte (h2c). No proxy from the environment, no compression of its own.
-func newTransport(spec *rules.Upstream, h2c bool) *http.Transport {
+// connect gives s its transports. tls is for https servers and may be nil.
+func (s *Server) connect(spec *rules.Upstream, tls *tls.Config) {
+	s.h1 = newTransport(spec, s, tls, false)
+	check := newTransport(spec, s, tls, s.h2c)
+	check.DisableKeepAlives = true // a check is about taking connections, too
+	s.checks = check
+	if s.h2c {
+		s.prior = newTransport(spec, s, nil, true)
+	}
+}
+
+// newTransport returns a transport for a server that speaks HTTP/1.1, or HTTP/2
+// where TLS agrees on it; or for one that speaks HTTP/2 from the first byte
+// (h2c). No proxy from the environment, no compression of its own.
+func newTransport(spec *rules.Upstream, s *Server, tls *tls.Config, h2c bool) *http.Transport {
 	var speaks http.Protocols
 	if h2c {
 		speaks.SetUnencryptedHTTP2(true)
@@ -30,12 +42,13 @@ func newTransport(spec *rules.Upstream, h2c bool) *http.Transport {
 	}
 	return &http.Transport{
 		Protocols:              &speaks,
-		DialContext:            dialFunc(spec.ConnectTimeout),
+		DialContext:            s.dialer(spec.ConnectTimeout),
+		TLSClientConfig:        tls,
 		TLSHandshakeTimeout:    spec.ConnectTimeout,
-		ResponseHeaderTimeout:  spec.Timeout, // starts once the request is written
 		ExpectContinueTimeout:  expectFor,
 		IdleConnTimeout:        spec.IdleTimeout,
 		MaxIdleConnsPerHost:    maxIdle,
+		MaxConnsPerHost:        spec.MaxConns,
 		MaxResponseHeaderBytes: maxAnswerHeader,
 		DisableCompression:     true,
 		HTTP2: &http.HTTP2Config{

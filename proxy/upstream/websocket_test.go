@@ -252,7 +252,7 @@ func TestWebSocketToAServerOfHTTP2GoesOverHTTP1(t *testing.T) {
 	t.Cleanup(secure.Close)
 	for _, server := range []string{strings.Replace(plain.URL, "http:", "h2c:", 1), secure.URL} {
 		p := newPool(t, spec(t, server))
-		p.h1.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		p.servers[0].h1.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 		gw := gateway(t, p, &door{})
 		if res, _ := get(t, client(t), gw.URL); res.StatusCode != http.StatusTeapot {
 			t.Fatalf("%s: got %d, want HTTP/2 for what is no WebSocket", server, res.StatusCode)

@@ -61,6 +61,9 @@ func TestIdleStateAnswersLikeNone(t *testing.T) {
 		if want := p.m.left(p.now).Cmp(rat(p.full)) == 0; p.b.Idle(p.s, p.now) != want {
 			r.Fatalf("idle %v at %d with %v of %d there", !want, p.now, p.m.left(p.now), p.full)
 		}
+		if p.slots && !p.b.Idle(p.s, p.now) {
+			return // time alone frees none
+		}
 		if _, res := p.b.Take(p.s, p.now, 0); !p.b.Idle(p.s, p.now) {
 			if res.Remaining == 0 { // the time to one unit, not to all
 				s, _ := p.b.Take(p.s, p.now.Add(res.Reset), 0)
@@ -93,6 +96,9 @@ func TestIdleStateAnswersLikeNone(t *testing.T) {
 // asks for one unit and waits as told gets all there is.
 func TestSaturatedDemandGetsAllTheLimitAllows(t *testing.T) {
 	eachAlgorithm(t, func(r *rapid.T, p *trial) {
+		if p.estimates {
+			return // it gives N-1 a window: TestSlidingWindowGivesOneLessAtSaturation
+		}
 		if p.full > 1000 || p.full < 2 || time.Duration(p.permits) > p.per {
 			// Too many takes; or what comes back within one nanosecond does not
 			// fit into the bucket, so that nobody can be there in time for all of it.
@@ -105,7 +111,7 @@ func TestSaturatedDemandGetsAllTheLimitAllows(t *testing.T) {
 				got++
 				continue
 			}
-			if p.now.Add(res.Wait) >= start+Instant(35*maxPeriod) {
+			if p.slots || p.now.Add(res.Wait) >= start+Instant(35*maxPeriod) {
 				break
 			}
 			p.now = p.now.Add(res.Wait)
@@ -127,7 +133,7 @@ func TestSaturatedDemandGetsAllTheLimitAllows(t *testing.T) {
 // the caller's own.
 func TestClockGoingBackGrantsNothing(t *testing.T) {
 	eachAlgorithm(t, func(r *rapid.T, p *trial) {
-		table := NewTable(Numbers{Bucket: p.b}, 10, NewBudget(1<<20))
+		table := NewTable(Numbers{Bucket: inTable(p.b), Slots: p.slots}, 10, NewBudget(1<<20))
 		var steady State
 		earliest, latest, units := p.now, p.now-Instant(3*maxPeriod), int64(0)
 		for range rapid.IntRange(1, 30).Draw(r, "events") {
@@ -136,7 +142,11 @@ func TestClockGoingBackGrantsNothing(t *testing.T) {
 			earliest, latest = min(earliest, now), max(latest, now)
 			n := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, p.full}), rapid.Int64Range(0, p.full+1)).Draw(r, "n")
 			var bare, want Result
-			if p.s, bare = p.b.Take(p.s, now, n); bare.OK {
+			asked := now
+			if p.listed { // with its last unit a list forgets the time; the Table does not
+				asked = latest
+			}
+			if p.s, bare = p.b.Take(p.s, asked, n); bare.OK {
 				units += n
 			}
 			if most := p.m.most(earliest, latest); rat(units).Cmp(most) > 0 {
@@ -144,7 +154,7 @@ func TestClockGoingBackGrantsNothing(t *testing.T) {
 			}
 			steady, want = p.b.Take(steady, latest, n)
 			if late := latest.Sub(now); late > 0 {
-				if want.Wait > 0 {
+				if want.Wait > 0 && !p.slots { // a guess from whenever one asks
 					want.Wait += late
 				}
 				if want.Reset > 0 {
@@ -173,7 +183,7 @@ func TestAlternatingClockNeitherGrantsNorLocksOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			table := NewTable(Numbers{Bucket: b}, 10, NewBudget(1<<20))
+			table := NewTable(Numbers{Bucket: inTable(b), Slots: a.slots}, 10, NewBudget(1<<20))
 			passed := int64(0)
 			const calls = 100_000
 			for i := range calls { // 100 s
@@ -186,12 +196,20 @@ func TestAlternatingClockNeitherGrantsNorLocksOut(t *testing.T) {
 				}
 			}
 			want := floorOf(a.model(10, time.Minute, 10).most(start, start.Add((calls-2)*ms)))
+			if a.estimates {
+				want = 10 + 6 // ten in the first minute, of which a third still weighs at 99.998 s: 10*40/60 rounded down
+			}
 			if passed != want {
 				t.Errorf("%d passed, want %d", passed, want)
 			}
-			// One jump ahead by an hour and back: no lock-out longer than a period.
+			// One jump ahead by an hour and back: no lock-out longer than a period,
+			// or two where the last window counts until this one is over.
+			most := time.Minute
+			if a.estimates {
+				most *= 2
+			}
 			take(table, start.Add(2*time.Hour), key(1), 1)
-			if _, r := take(table, start.Add(time.Hour), key(1), 10); r.Wait-time.Hour > time.Minute {
+			if _, r := take(table, start.Add(time.Hour), key(1), 10); r.Wait-time.Hour > most {
 				t.Errorf("after a jump back by an hour the wait is %v", r.Wait)
 			}
 		})
