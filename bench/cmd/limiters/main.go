@@ -20,7 +20,7 @@ import (
 const million = 1_000_000
 
 func main() {
-	full := flag.Bool("full", false, "5,000,000 keys too, and more repetitions (about 20 minutes)")
+	full := flag.Bool("full", false, "5,000,000 keys too, and more repetitions (15 to 25 minutes)")
 	reps := flag.Int("reps", 0, "repetitions of the short workloads (default 3, full 7)")
 	only := flag.String("only", "", "comma-separated columns to measure (default all)")
 	each := flag.Duration("each", 100*time.Millisecond, "time for each figure of a check")
