@@ -22,6 +22,13 @@ type State struct {
 	// unit (the limit's period, reduced, says how many parts make one): exactly
 	// Used - Rem/parts units are in use. Windows leave it 0.
 	Rem uint64
+	Life
+}
+
+// Life says which life of a key a State belongs to. It is a struct of its own so
+// that a State has four fields: the compiler keeps no more than that in
+// registers, and a State is handed around for every request.
+type Life struct {
 	// Gen is the generation of numbers the State was last counted under.
 	Gen uint32
 	// Born tells two lives of one key apart, so that a Grant of the first gives

@@ -47,7 +47,7 @@ func (b *withList) save(s State, l *stamps) State {
 		panic(fmt.Sprintf("the State says %d units, its list has %d", s.Used, units))
 	}
 	if len(kept) == 0 {
-		return State{Gen: s.Gen, Born: s.Born}
+		return State{Life: s.Life}
 	}
 	id := fmt.Sprint(kept)
 	if b.number[id] == 0 {
