@@ -212,7 +212,12 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 		MaxHeaderBytes:               s.HeaderBytes,
 		DisableGeneralOptionsHandler: true, // else OPTIONS * never reaches the rules
 		Protocols:                    &protocols,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: s.Write, SendPingTimeout: time.Minute},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,
+			MaxReadFrameSize:     frameBytes,
+			WriteByteTimeout:     s.Write,
+			SendPingTimeout:      time.Minute,
+		},
 		BaseContext:                  func(net.Listener) context.Context { return d.base },
 		ConnContext:                  connContext,
 		ConnState: func(c net.Conn, state http.ConnState) {
@@ -230,6 +235,11 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 	}
 	return v
 }
+
+// frameBytes is the most that a frame of HTTP/2 may have, and the least that may
+// be asked for. Memory for a frame is taken as soon as its nine bytes of header
+// are there, so the 1 MiB that net/http allows by itself is a gift to idle clients.
+const frameBytes = 16 << 10
 
 // serve accepts on n until it is closed.
 func (d *Doors) serve(n *door) {
