@@ -52,10 +52,11 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 // is one.
 func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	recipe.local = r.Fail == "local"
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
-		Closed: r.Fail == "closed",
+		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		match: r.Match, recipe: recipe,

@@ -28,7 +28,20 @@ type Facts struct {
 	Route string
 
 	query queryState
+	body  Body
 	buf   []byte // scratch in which a key is put together
+	text  []byte // scratch in which a name or a value is decoded
+
+	fields []fieldValue // of the body, as far as somebody asked for them
+	values []byte       // theirs
+}
+
+// fieldValue is a field of the body that has been looked for, and where in
+// Facts.values its value is.
+type fieldValue struct {
+	name     string
+	is       presence
+	from, to int
 }
 
 // maxScratch is the most scratch memory that Reset keeps; one odd request must not make pooled Facts big for ever.
@@ -36,9 +49,18 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf := f.buf[:0]
+	*f = Facts{buf: scratch(f.buf), text: scratch(f.text), values: scratch(f.values), fields: f.fields[:0]}
+}
+
+func scratch(buf []byte) []byte {
 	if cap(buf) > maxScratch {
-		buf = nil
+		return nil
 	}
-	*f = Facts{buf: buf}
+	return buf[:0]
+}
+
+// SetBody says what the body of the request is; before that it is not known.
+// Afterwards nothing keeps b.Bytes but f, until the next SetBody or Reset.
+func (f *Facts) SetBody(b Body) {
+	f.body, f.fields, f.values = b, f.fields[:0], f.values[:0]
 }

@@ -44,8 +44,12 @@ type Rule struct {
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
 	CostFrom      CostFrom
 	Count, Refund Returns
-	// Closed says that a request is refused when the rule cannot decide.
-	Closed bool
+	// Closed says that a request is refused when the rule cannot decide, Open that
+	// it passes the rule by.
+	Closed, Open bool
+	// Quiet says that the rule keeps what is left to itself, but for its own
+	// refusals: its key may be the name of somebody else than the client.
+	Quiet bool
 	// DryRun says that it decides and counts but never refuses.
 	DryRun bool
 	// Reject is the answer to a request it refuses.
@@ -112,6 +116,12 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+	// Pending says that the key is in the body, which is not read yet; Resolve
+	// finds it then.
+	Pending bool
+	// Doubt is KeyUnreadable, KeyTooLong or KeyNoMemory for a key that cannot be
+	// told from the request, under a rule that is Closed. Key is then nothing.
+	Doubt Outcome
 }
 
 // Claim returns what the request wants of the plan's Table. Its Tag is left to
@@ -149,7 +159,7 @@ func (s *Set) Exempt(f *Facts) bool {
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
-// hit; its Live counts it.
+// hit; its Live counts it. Nor has one that fails open and cannot tell its key.
 func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 	if s.Exempt(f) {
 		return hits
@@ -158,17 +168,42 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 		if !r.match.Matches(f) {
 			continue
 		}
-		key, outcome := r.recipe.Digest(s.secret, f, r.match)
-		switch outcome {
-		case KeySkip:
-			r.Live.Skipped.Add(1)
-		case KeyReject:
-			hits = append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
-		default:
-			hits = append(hits, Hit{Rule: r, Plan: r.Base, Key: key, Cost: r.Cost})
+		h := Hit{Rule: r, Plan: r.Base, Cost: r.Cost}
+		if h.find(s.secret, f) {
+			hits = append(hits, h)
 		}
 	}
 	return hits
+}
+
+// Resolve finds the keys of the hits that are Pending, once f has the body. It
+// returns hits without those whose rule turns out not to apply.
+func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
+	kept := hits[:0]
+	for _, h := range hits {
+		if !h.Pending || h.find(s.secret, f) {
+			kept = append(kept, h)
+		}
+	}
+	clear(hits[len(kept):])
+	return kept
+}
+
+// find finds the key of h, and reports whether the rule applies.
+func (h *Hit) find(secret *limit.Secret, f *Facts) bool {
+	key, outcome := h.Rule.recipe.Digest(secret, f, h.Rule.match)
+	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	switch {
+	case outcome == KeySkip:
+		h.Rule.Live.Skipped.Add(1)
+		return false
+	case outcome > KeyPending && h.Rule.Open:
+		h.Rule.Live.FailedOpen.Add(1)
+		return false
+	case outcome > KeyPending:
+		h.Doubt = outcome
+	}
+	return true
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.

@@ -124,6 +124,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		counter(decisions, float64(r.Live.Skipped.Load()), r.Name, "", "skipped") // before any tier is looked for
+		counter(decisions, float64(r.Live.FailedOpen.Load()), r.Name, "", "failed_open")
 		counter(units, float64(r.Live.Units.Load()), r.Name)
 		counter(nearLimit, float64(r.Live.NearLimit.Load()), r.Name)
 		var held, evicted int64
