@@ -13,9 +13,10 @@ const maxNesting = 512
 // is unreadable, whole: with a byte order mark, with something behind it, or with
 // what only lenient servers take.
 func (r *bodyReader) json(body []byte) presence {
-	s := jsonScanner{bodyReader: r, rest: body}
+	s := jsonScanner{bodyReader: *r, rest: body} // by value, so that neither is on the heap
 	s.space()
-	sound := utf8.Valid(body) && s.value(r.field, 0)
+	sound := utf8.Valid(body) && s.value(s.field, 0)
+	r.out, r.text = s.out, s.text
 	if s.space(); !sound || len(s.rest) > 0 || s.doubt {
 		return unreadable
 	}
@@ -25,7 +26,7 @@ func (r *bodyReader) json(body []byte) presence {
 // jsonScanner reads one JSON text from its front to its end and picks a field
 // out of it on the way.
 type jsonScanner struct {
-	*bodyReader
+	bodyReader
 	rest  []byte
 	found presence
 	given bool // the field was there, whatever its value
@@ -56,14 +57,14 @@ func (s *jsonScanner) next(c byte) bool {
 // value reads a value and reports whether it is one. field is what to look for
 // in it, below it, or "" for nothing.
 func (s *jsonScanner) value(field string, depth int) bool {
-	if len(s.rest) == 0 || depth > maxNesting {
+	if len(s.rest) == 0 {
 		return false
 	}
 	switch c := s.rest[0]; {
 	case c == '{':
-		return s.object(field, depth)
+		return depth < maxNesting && s.object(field, depth)
 	case c == '[':
-		return s.array(depth)
+		return depth < maxNesting && s.array(depth)
 	case c == '"':
 		_, ok := s.string()
 		return ok
