@@ -101,16 +101,7 @@ type Limiter struct{}
 // stores that wait; memory does not. Acquire panics on a negative N, on two
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
-	sortClaims(claims)
-	v := Verdict{OK: true}
-	for i := range claims {
-		c := &claims[i]
-		c.look(now)
-		if !c.Result.OK && c.Mode == Enforce {
-			v.OK = false
-			v.Wait = longer(v.Wait, c.Result.Wait)
-		}
-	}
+	v := lookAll(claims, now)
 	if v.OK {
 		findPlaces(claims, now, &v)
 	}
@@ -128,6 +119,38 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		return Grant{}, v
 	}
 	return Grant{claims: claims}, v
+}
+
+// Peek says what Acquire would say of claims at the instant now, and takes
+// nothing: it is for a request that waits for more before it can ask, and need
+// not wait when this much refuses it already. Each Result is that of Acquire. It
+// does not look for places, so what it says yes to may still find memory full; and
+// by the time of an Acquire others may have come first. Else it is like Acquire.
+func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	v := lookAll(claims, now)
+	for i := range claims {
+		c := &claims[i]
+		if !v.OK && c.Result.OK {
+			c.Result = c.peek(now)
+		}
+		c.unlock()
+	}
+	return v
+}
+
+// lookAll locks the shards of all claims and computes what the takes would do.
+func lookAll(claims []Claim, now Instant) Verdict {
+	sortClaims(claims)
+	v := Verdict{OK: true}
+	for i := range claims {
+		c := &claims[i]
+		c.look(now)
+		if !c.Result.OK && c.Mode == Enforce {
+			v.OK = false
+			v.Wait = longer(v.Wait, c.Result.Wait)
+		}
+	}
+	return v
 }
 
 func (c *Claim) unlock() {
