@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,7 +71,9 @@ type File struct {
 	settings map[string]string // top-level setting -> a text that changes with its value
 }
 
-// Listen is a public address: "host:port", where an empty host is every address.
+// Listen is a public address: "host:port", where an empty host is every address;
+// "unix:" and an absolute path; or "systemd:" and the name of a socket that systemd
+// has bound.
 type Listen struct {
 	Addr string
 	Pos  Pos
@@ -220,6 +223,9 @@ func (f *File) changedSettings(g *File) []string {
 // private reports whether only this machine or its own network can reach the
 // address.
 func (l Listen) private() bool {
+	if strings.HasPrefix(l.Addr, "unix:") {
+		return true
+	}
 	host := hostOf(l.Addr)
 	if host == "localhost" {
 		return true
