@@ -27,9 +27,17 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		secret := limit.NewSecret()
 		s.secret, s.budget = &secret, limit.NewBudget(f.MaxMemory)
 	}
+	if m := f.unread(); m != nil {
+		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
+	}
+	groups := make(groupSet, len(f.Groups))
+	for i := range f.Groups {
+		groups[f.Groups[i].Name] = &f.Groups[i]
+	}
+	s.exempt, s.block = f.Exempt.bind(groups), f.Block.bind(groups)
 	var errs ErrorList
 	for i := range f.Rules {
-		r, err := f.Rules[i].compile(f, s.budget, prev)
+		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -40,7 +48,9 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	}
 	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
+		route := &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)}
+		route.Match = route.Match.bind(groups)
+		s.Routes = append(s.Routes, route)
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -50,16 +60,17 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there
 // is one.
-func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Error) {
+func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
 	recipe.local = r.Fail == "local"
+	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
-		match: r.Match, recipe: recipe,
+		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
 	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
 	if old != nil && old.Live.identity == identity {
@@ -77,6 +88,7 @@ func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Er
 		if err != nil {
 			return nil, err
 		}
+		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
 	return rule, nil
@@ -88,7 +100,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"net/netip"
 )
@@ -29,8 +30,10 @@ type Facts struct {
 
 	query queryState
 	body  Body
-	buf   []byte // scratch in which a key is put together
-	text  []byte // scratch in which a name or a value is decoded
+	buf   []byte     // scratch in which a key is put together
+	text  []byte     // scratch in which a name or a value is decoded
+	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
+	sums  []valueSum // of values that were compared with hashes
 
 	fields []fieldValue // of the body, as far as somebody asked for them
 	values []byte       // theirs
@@ -44,12 +47,33 @@ type fieldValue struct {
 	from, to int
 }
 
+// valueSum is the SHA-256 of the value that a request has of an attribute.
+type valueSum struct {
+	attribute Attribute
+	sum       [sha256.Size]byte
+}
+
+// sum returns the SHA-256 of the value of an attribute: taken once a request.
+func (f *Facts) sum(a Attribute, value []byte) [sha256.Size]byte {
+	for i := range f.sums {
+		if f.sums[i].attribute == a {
+			return f.sums[i].sum
+		}
+	}
+	sum := sha256.Sum256(value)
+	f.sums = append(f.sums, valueSum{a, sum})
+	return sum
+}
+
 // maxScratch is the most scratch memory that Reset keeps; one odd request must not make pooled Facts big for ever.
 const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	*f = Facts{buf: scratch(f.buf), text: scratch(f.text), values: scratch(f.values), fields: f.fields[:0]}
+	*f = Facts{
+		buf: scratch(f.buf), text: scratch(f.text), value: scratch(f.value), values: scratch(f.values),
+		sums: f.sums[:0], fields: f.fields[:0],
+	}
 }
 
 func scratch(buf []byte) []byte {

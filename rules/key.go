@@ -15,7 +15,8 @@ type Recipe struct {
 	parts    []Attribute
 	missing  Missing
 	ipv6Bits int
-	local    bool // what cannot be read counts as missing
+	local    bool          // what cannot be read counts as missing
+	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
 
 // NewRecipe returns the recipe that combines parts, of which there is at least
@@ -66,12 +67,15 @@ func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
 	doubt := absent
-	for _, a := range r.parts {
+	for i, a := range r.parts {
 		var is presence
 		switch out, is = r.appendPart(out, a, f, m); is {
 		case absent:
 			return r.appendFallback(out[:start], f, m)
 		case present:
+			if !r.isKnown(i, f) {
+				return r.appendFallback(out[:start], f, m)
+			}
 		default:
 			if doubt == absent || doubt == unread { // what else is in the body does not matter then
 				doubt = is
@@ -84,7 +88,37 @@ func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
 	return out, KeyFound
 }
 
-// appendFallback appends the key that stands in for one that is missing. What
+// isKnown reports whether the value of part i is one that the rule knows.
+func (r *Recipe) isKnown(i int, f *Facts) bool {
+	if r.known == nil || len(r.known[i]) == 0 {
+		return true
+	}
+	for _, set := range r.known[i] {
+		if set.holds(f, r.parts[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// know makes the recipe take a key whose value is in none of groups for missing.
+// Each part is looked for in those that list values of its attribute.
+func (r *Recipe) know(groups []*Group) {
+	if len(groups) == 0 {
+		return
+	}
+	r.known = make([][]*valueSet, len(r.parts))
+	for i, a := range r.parts {
+		for _, g := range groups {
+			if set := g.of(a); set != nil {
+				r.known[i] = append(r.known[i], set)
+			}
+		}
+	}
+}
+
+// appendFallback appends the key that stands in for one that is missing, or not
+// known. What
 // stands in and is missing itself leaves the address.
 func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
 	start := len(out)
@@ -145,16 +179,8 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 		return out, presentIf(ok)
 	case kindPathName:
 		out = append(out, m.capture(f, a.name)...)
-	case kindHost:
-		out = append(out, f.Host...)
-	case kindMethod:
-		out = append(out, f.Method...)
-	case kindPath:
-		out = append(out, f.Path...)
-	case kindRoute:
-		out = append(out, f.Route...)
 	default:
-		out, ok := f.appendChosen(out, a)
+		out, ok := f.appendText(out, a)
 		return out, presentIf(ok)
 	}
 	return out, presentIf(!isBlank(out[start:]))

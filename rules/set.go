@@ -23,6 +23,8 @@ type Set struct {
 	Hash string
 
 	byName map[string]*Rule
+	exempt *Match // nil is none, unlike the nil Match of a rule
+	block  *Match
 	secret *limit.Secret
 	budget *limit.Budget
 }
@@ -58,6 +60,8 @@ type Rule struct {
 	// of them remembers.
 	Live    *Live
 	MaxKeys int64
+	// Known names the groups of which one must list a key's value; none is no bound.
+	Known []string
 	// MatchText is its match as written, KeyText its key.
 	MatchText, KeyText string
 	// Pos is where it is in the file.
@@ -79,6 +83,17 @@ func (r *Rule) Plans() iter.Seq[*Plan] {
 			}
 		}
 	}
+}
+
+// plan returns the numbers that a request falls under: those of the first tier
+// whose group its client is in.
+func (r *Rule) plan(f *Facts) *Plan {
+	for _, p := range r.Tiers {
+		if p.group.Has(f) {
+			return p
+		}
+	}
+	return r.Base
 }
 
 // Plan returns the numbers for a tier, "" being the rule's own, or nil; a nil
@@ -149,12 +164,12 @@ func (s *Set) Route(f *Facts) *Route {
 
 // Blocked reports whether the request is to be answered with 403 before any rule.
 func (s *Set) Blocked(f *Facts) bool {
-	return s.File.Block != nil && s.File.Block.Matches(f)
+	return s.block != nil && s.block.Matches(f)
 }
 
 // Exempt reports whether no rule applies to the request; Match then has no hits.
 func (s *Set) Exempt(f *Facts) bool {
-	return s.File.Exempt != nil && s.File.Exempt.Matches(f)
+	return s.exempt != nil && s.exempt.Matches(f)
 }
 
 // Match appends to hits all rules that apply to the request, in the order of the
@@ -168,7 +183,7 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 		if !r.match.Matches(f) {
 			continue
 		}
-		h := Hit{Rule: r, Plan: r.Base, Cost: r.Cost}
+		h := Hit{Rule: r, Plan: r.plan(f), Cost: r.Cost}
 		if h.find(s.secret, f) {
 			hits = append(hits, h)
 		}
