@@ -14,7 +14,7 @@ func (x *exchange) log(now limit.Instant) {
 		return
 	}
 	r := Record{
-		At: x.start, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
+		At: x.at, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
 		Method: x.r.Method, Target: x.target(), Proto: x.r.Proto,
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets), UserAgent: x.r.Header.Get("User-Agent"),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
