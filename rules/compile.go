@@ -45,7 +45,28 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.index()
 	return s, nil
+}
+
+// index makes the indexes of s.
+func (s *Set) index() {
+	matches := make([]*Match, len(s.Rules))
+	for i, r := range s.Rules {
+		matches[i] = r.match
+	}
+	s.rules = newIndex(matches)
+	matches = make([]*Match, len(s.Routes))
+	for i, r := range s.Routes {
+		matches[i] = r.Match
+	}
+	s.routes = newIndex(matches)
+	if m := s.File.Exempt; m != nil {
+		s.exempt = newIndex([]*Match{m})
+	}
+	if m := s.File.Block; m != nil {
+		s.block = newIndex([]*Match{m})
+	}
 }
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there

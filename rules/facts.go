@@ -28,7 +28,8 @@ type Facts struct {
 	Route string
 
 	query queryState
-	buf   []byte // scratch in which a key is put together
+	buf   []byte   // scratch in which a key is put together
+	found []uint32 // scratch of index.find
 }
 
 // maxScratch is the most scratch memory that Reset keeps; one odd request must not make pooled Facts big for ever.
@@ -36,9 +37,12 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf := f.buf[:0]
+	buf, found := f.buf[:0], f.found[:0]
 	if cap(buf) > maxScratch {
 		buf = nil
 	}
-	*f = Facts{buf: buf}
+	if cap(found) > maxScratch/4 {
+		found = nil
+	}
+	*f = Facts{buf: buf, found: found}
 }
