@@ -202,7 +202,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 	if hasBurst(r.Algorithm) && !r.BurstGiven {
 		r.Burst = rate.Permits
 	}
-	if _, err := r.numbers(); err != nil {
+	if _, err := r.numbers(&r.PlanSpec); err != nil {
 		if burstNode == nil {
 			burstNode = limitNode
 		}

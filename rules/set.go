@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"time"
+	"iter"
 
 	"gateway/limit"
 )
@@ -36,12 +36,12 @@ type Rule struct {
 	Name string
 	// Index is its place in Set.Rules.
 	Index int
-	// Limit is the rate as written in the file.
-	Limit string
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
-	// Concurrency is how many requests may be in progress; 0 for a rule with Permits.
-	Concurrency int64
+	// Base are its numbers for clients of no tier, Tiers those for others, in the
+	// order of the file.
+	Base  *Plan
+	Tiers []*Plan
 	// Cost is how many units a request takes; with CostFrom what it reserves.
 	Cost int64
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
@@ -49,20 +49,14 @@ type Rule struct {
 	Count, Refund Returns
 	// Closed says that a request is refused when the rule cannot decide.
 	Closed bool
-	// Permits are admitted per Period; Burst is the size of a bucket, 0 for a window.
-	Permits int64
-	Period  time.Duration
-	Burst   int64
 	// DryRun says that it decides and counts but never refuses.
 	DryRun bool
 	// Reject is the answer to a request it refuses.
 	Reject Reject
-	// Live holds its counters, MaxKeys how many keys they may be.
+	// Live holds what its plans have counted together, MaxKeys how many keys each
+	// of them remembers.
 	Live    *Live
 	MaxKeys int64
-	// Gen is the generation of the Table that holds Numbers: what a Claim names.
-	Gen     uint32
-	Numbers limit.Numbers
 	// MatchText is its match as written, KeyText its key.
 	MatchText, KeyText string
 	// Pos is where it is in the file.
@@ -70,16 +64,70 @@ type Rule struct {
 
 	match  *Match
 	recipe *Recipe
-	policy string
 }
 
-// Hit is a rule that applies to a request, with the key the request has there.
+// Plans yields the rule's own numbers, then those of its tiers.
+func (r *Rule) Plans() iter.Seq[*Plan] {
+	return func(yield func(*Plan) bool) {
+		if !yield(r.Base) {
+			return
+		}
+		for _, p := range r.Tiers {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Plan returns the numbers for a tier, "" being the rule's own, or nil; a nil
+// Rule has none.
+func (r *Rule) Plan(tier string) *Plan {
+	if r == nil {
+		return nil
+	}
+	for p := range r.Plans() {
+		if p.Tier == tier {
+			return p
+		}
+	}
+	return nil
+}
+
+// Tables returns what its plans count in, each once.
+func (r *Rule) Tables() []*limit.Table {
+	tables := []*limit.Table{r.Base.Live.Table}
+	for _, p := range r.Tiers {
+		if p.slots == nil {
+			tables = append(tables, p.Live.Table)
+		}
+	}
+	return tables
+}
+
+// Hit is a rule that applies to a request, with the numbers that the request
+// falls under, the key it has there and the units it takes.
 type Hit struct {
 	Rule *Rule
+	Plan *Plan
 	Key  limit.Digest
+	Cost int64
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+}
+
+// Claim returns what the request wants of the plan's Table. Its Tag is left to
+// the caller.
+func (h *Hit) Claim() limit.Claim {
+	c := limit.Claim{
+		Table: h.Plan.Live.Table, Gen: h.Plan.Gen, Key: h.Key, N: h.Cost, Most: h.Plan.slots,
+		Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
+	}
+	if h.Rule.DryRun {
+		c.Mode = limit.DryRun
+	}
+	return c
 }
 
 // Route returns the first route that takes the request, or nil.
@@ -124,9 +172,9 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 		r.Live.Skipped.Add(1)
 		return hits
 	case KeyReject:
-		return append(hits, Hit{Rule: r, Missing: true})
+		return append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
 	}
-	return append(hits, Hit{Rule: r, Key: key})
+	return append(hits, Hit{Rule: r, Plan: r.Base, Key: key, Cost: r.Cost})
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.
@@ -139,9 +187,9 @@ func (s *Set) Rule(name string) *Rule {
 
 // Tables returns all that counts something, to be swept.
 func (s *Set) Tables() []*limit.Table {
-	tables := make([]*limit.Table, len(s.Rules), len(s.Rules)+1)
-	for i, r := range s.Rules {
-		tables[i] = r.Live.Table
+	tables := make([]*limit.Table, 0, len(s.Rules)+1)
+	for _, r := range s.Rules {
+		tables = append(tables, r.Tables()...)
 	}
 	if s.Overload != nil {
 		tables = append(tables, s.Overload.Live.Table)

@@ -68,12 +68,31 @@ func (p *parser) warnRoutes() {
 			}
 		}
 	}
+	p.warnPriority()
 	if v := p.top.values["routes"]; v != nil && !catchAll {
 		p.warnAt(p.top.keys["routes"], "a last route without match takes the rest", "no route takes everything: other requests are answered 404")
 	}
 	for _, u := range p.file.Upstreams {
 		if !used[u.Name] {
 			p.warn(u.Pos, len(u.Name), "", "no route leads to upstream %s", quote(u.Name))
+		}
+	}
+}
+
+// warnPriority says that a priority decides nothing where nothing is ever refused
+// for overload. Once is enough.
+func (p *parser) warnPriority() {
+	if p.file.Overload.MaxInFlight > 0 {
+		return
+	}
+	routes := p.top.values["routes"]
+	if routes == nil {
+		return
+	}
+	for _, item := range routes.items {
+		if key := item.key("priority"); key != nil {
+			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
+			return
 		}
 	}
 }
