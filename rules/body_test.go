@@ -280,7 +280,7 @@ func TestAFieldOfMultipart(t *testing.T) {
 			// headers
 			crlf("--b\n" + cd + "\n \"user\"\n\nann\n--b--"), crlf("--b\n" + user + "\n x\n\nann\n--b--"), crlf("--b\n" + user + "\nx\n\nann\n--b--"),
 			crlf("--b\n"+user) + "\rX: 1" + crlf("\n\nann\n--b--"), crlf("--b\nContent-Disposition : form-data; name=\"user\"\n\nann\n--b--"),
-			multi(many(1001, cd+`"x"|1`)...),
+			multi(repeated(1001, cd+`"x"|1`)...),
 		},
 	})
 	const body = "--b\r\n" + user + "\r\n\r\nann\r\n--b--\r\n"
@@ -298,7 +298,7 @@ func TestAFieldOfMultipart(t *testing.T) {
 	}
 }
 
-func many(n int, s string) []string {
+func repeated(n int, s string) []string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = s

@@ -34,6 +34,7 @@ type Facts struct {
 	text  []byte     // scratch in which a name or a value is decoded
 	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
 	sums  []valueSum // of values that were compared with hashes
+	found []uint32   // scratch of index.find
 
 	fields []fieldValue // of the body, as far as somebody asked for them
 	values []byte       // theirs
@@ -71,13 +72,14 @@ const maxScratch = 16 << 10
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
 	*f = Facts{
-		buf: scratch(f.buf), text: scratch(f.text), value: scratch(f.value), values: scratch(f.values),
-		sums: f.sums[:0], fields: f.fields[:0],
+		buf: scratch(f.buf, maxScratch), text: scratch(f.text, maxScratch), value: scratch(f.value, maxScratch),
+		values: scratch(f.values, maxScratch), found: scratch(f.found, maxScratch/4), sums: f.sums[:0], fields: f.fields[:0],
 	}
 }
 
-func scratch(buf []byte) []byte {
-	if cap(buf) > maxScratch {
+// scratch returns buf, empty, unless it has more than most places.
+func scratch[T any](buf []T, most int) []T {
+	if cap(buf) > most {
 		return nil
 	}
 	return buf[:0]

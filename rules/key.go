@@ -25,6 +25,11 @@ func NewRecipe(parts []Attribute, missing Missing, ipv6Bits int) *Recipe {
 	return &Recipe{parts: slices.Clone(parts), missing: missing, ipv6Bits: ipv6Bits}
 }
 
+// captor names segments of the path of a request that it took.
+type captor interface {
+	capture(f *Facts, name string) string
+}
+
 // Outcome says how the key of a request came about.
 type Outcome uint8
 
@@ -42,12 +47,13 @@ const (
 // outcomeOf says what becomes of a key of which a part is neither there nor missing.
 var outcomeOf = [...]Outcome{unread: KeyPending, unreadable: KeyUnreadable, tooLong: KeyTooLong, noMemory: KeyNoMemory}
 
-// Digest returns the digest of the key of a request that m took. Two requests
+// Digest returns the digest of the key of a request that m, which is a *Match or
+// a part of one, took; m may be nil where the key holds no path.<name>. Two requests
 // have the same digest if every part of their keys has the same bytes (and not
 // otherwise, but by a chance of one in 2^64); a key that a fallback made is
 // never that of a request that has its key. Only with KeyFound and KeyFallback
 // is there a digest. It takes no memory of its own once f has been in use.
-func (r *Recipe) Digest(s *limit.Secret, f *Facts, m *Match) (limit.Digest, Outcome) {
+func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
 	key, outcome := r.appendKey(f.buf[:0], f, m)
 	f.buf = key
 	if outcome > KeyFallback {
@@ -63,7 +69,7 @@ const (
 )
 
 // appendKey appends the bytes of which the digest is taken.
-func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendKey(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
 	doubt := absent
@@ -120,7 +126,7 @@ func (r *Recipe) know(groups []*Group) {
 // appendFallback appends the key that stands in for one that is missing, or not
 // known. What
 // stands in and is missing itself leaves the address.
-func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagFallback)
 	switch r.missing.policy {
@@ -151,7 +157,7 @@ func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome
 // appendPart appends one part of a key: its kind, the length of its value in
 // four bytes, its value. Thus no two lists of values have the same bytes. It
 // says whether the value is there; one that is empty or all spaces is not.
-func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte, presence) {
+func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m captor) ([]byte, presence) {
 	start := len(out)
 	out = append(out, byte(a.kind), 0, 0, 0, 0)
 	body := len(out)
@@ -165,7 +171,7 @@ func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte
 }
 
 // appendValue appends the value of an attribute.
-func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byte, presence) {
+func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byte, presence) {
 	start := len(out)
 	switch a.kind {
 	case kindGlobal:
@@ -178,7 +184,9 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 		out, ok := appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
 		return out, presentIf(ok)
 	case kindPathName:
-		out = append(out, m.capture(f, a.name)...)
+		if m != nil {
+			out = append(out, m.capture(f, a.name)...)
+		}
 	default:
 		out, ok := f.appendText(out, a)
 		return out, presentIf(ok)

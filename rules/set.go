@@ -23,8 +23,9 @@ type Set struct {
 	Hash string
 
 	byName map[string]*Rule
-	exempt *Match // nil is none, unlike the nil Match of a rule
-	block  *Match
+	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
+	rules, routes, exempt, block *index
+
 	secret *limit.Secret
 	budget *limit.Budget
 }
@@ -154,41 +155,46 @@ func (h *Hit) Claim() limit.Claim {
 
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
-	for _, r := range s.Routes {
-		if r.Match.Matches(f) {
-			return r
-		}
+	if i := s.routes.first(f); i >= 0 {
+		return s.Routes[i]
 	}
 	return nil
 }
 
 // Blocked reports whether the request is to be answered with 403 before any rule.
-func (s *Set) Blocked(f *Facts) bool {
-	return s.block != nil && s.block.Matches(f)
-}
+func (s *Set) Blocked(f *Facts) bool { return s.block != nil && s.block.first(f) >= 0 }
 
 // Exempt reports whether no rule applies to the request; Match then has no hits.
-func (s *Set) Exempt(f *Facts) bool {
-	return s.exempt != nil && s.exempt.Matches(f)
-}
+func (s *Set) Exempt(f *Facts) bool { return s.exempt != nil && s.exempt.first(f) >= 0 }
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
-// hit; its Live counts it. Nor has one that fails open and cannot tell its key.
+// hit; its Live counts it. Nor has one that fails open and cannot tell its key. The
+// time it takes hardly grows with the rules that do not apply.
 func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 	if s.Exempt(f) {
 		return hits
 	}
-	for _, r := range s.Rules {
-		if !r.match.Matches(f) {
+	last := int32(-1)
+	for _, n := range s.rules.find(f) {
+		w := &s.rules.ways[n]
+		if w.owner == last || !w.matches(f) {
 			continue
 		}
-		h := Hit{Rule: r, Plan: r.plan(f), Cost: r.Cost}
-		if h.find(s.secret, f) {
-			hits = append(hits, h)
-		}
+		last = w.owner
+		hits = s.Rules[w.owner].hit(s.secret, f, w, hits)
 	}
 	return hits
+}
+
+// hit appends the hit of r on a request that it applies to by way of w.
+func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
+	h := Hit{Rule: r, Cost: r.Cost}
+	if !h.find(secret, f, w) {
+		return hits
+	}
+	h.Plan = r.plan(f)
+	return append(hits, h)
 }
 
 // Resolve finds the keys of the hits that are Pending, once f has the body. It
@@ -196,7 +202,7 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 	kept := hits[:0]
 	for _, h := range hits {
-		if !h.Pending || h.find(s.secret, f) {
+		if !h.Pending || h.find(s.secret, f, h.Rule.match) {
 			kept = append(kept, h)
 		}
 	}
@@ -204,9 +210,10 @@ func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 	return kept
 }
 
-// find finds the key of h, and reports whether the rule applies.
-func (h *Hit) find(secret *limit.Secret, f *Facts) bool {
-	key, outcome := h.Rule.recipe.Digest(secret, f, h.Rule.match)
+// find finds the key of h on a request that m took, and reports whether the rule
+// applies.
+func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
+	key, outcome := h.Rule.recipe.Digest(secret, f, m)
 	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
 	switch {
 	case outcome == KeySkip:
