@@ -20,9 +20,10 @@ import (
 // is not the upstream's fault. It is not part of the pooled exchange, since a
 // transport may still read it when the handler has returned.
 type body struct {
-	span time.Duration
-	most int64       // bytes that the route takes; 0 is no bound
-	done atomic.Bool // read to its end, or until it failed
+	span  time.Duration
+	http2 bool
+	most  int64       // bytes that the route takes; 0 is no bound
+	done  atomic.Bool // read to its end, or until it failed
 
 	failed atomic.Bool // the client's side failed
 
@@ -65,6 +66,13 @@ func (b *body) receive(p []byte) (int, error) {
 		}
 	}
 	n, err := b.in.Read(b.within(p))
+	if b.http2 && b.span > 0 && err == nil {
+		// There a deadline breaks the body even when nobody waits for it, and whoever
+		// sends it on may take its time.
+		if e := b.deadline(time.Time{}); e != nil {
+			return n, b.fail(e)
+		}
+	}
 	if b.conn != nil {
 		b.conn.traffic.worth.Add(int64(n))
 	}

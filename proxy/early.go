@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"gateway/rules"
 )
@@ -21,31 +20,19 @@ func (b *body) readEarly(most int64, memory *bodyMemory) (rules.Body, error) {
 	e.memory = memory
 	for {
 		if len(e.buf) == cap(e.buf) && !e.grow(most) {
-			return rules.Body{State: rules.BodyNoMemory}, b.pause()
+			return rules.Body{State: rules.BodyNoMemory}, nil
 		}
 		n, err := b.receive(e.buf[len(e.buf):min(int64(cap(e.buf)), most+1)])
 		e.buf = e.buf[:len(e.buf)+n]
 		switch {
 		case int64(len(e.buf)) > most && (err == nil || err == io.EOF):
-			return rules.Body{State: rules.BodyTooLong}, b.pause()
+			return rules.Body{State: rules.BodyTooLong}, nil
 		case err == io.EOF:
 			return rules.Body{State: rules.BodyWhole, Bytes: e.buf}, nil
 		case err != nil:
 			return rules.Body{}, err
 		}
 	}
-}
-
-// pause ends the time that the client has for what is read only later: on HTTP/2
-// a deadline would break the body although nobody waits for it.
-func (b *body) pause() error {
-	if b.err != nil || b.span == 0 {
-		return nil
-	}
-	if err := b.deadline(time.Time{}); err != nil {
-		return b.fail(err)
-	}
-	return nil
 }
 
 // early is the beginning of a body, kept to be read once more. The handler and
