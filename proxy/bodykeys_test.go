@@ -330,6 +330,43 @@ func TestRequestsWithoutABodyAreWithoutTheKey(t *testing.T) {
 	if n := len(s.requests()); n != 0 {
 		t.Errorf("%d requests arrived", n)
 	}
+	// A dry run refuses nothing.
+	s = newSite(t, "upstream: UPSTREAM\nrules: [{ name: login, key: body.username, limit: 1/h, missing: reject, dry_run: true }]\n", nil)
+	if r := s.get("/"); r.StatusCode != 200 || s.gateway.Current().rules.Rule("login").Base.Live.DryRunRejected.Load() != 1 {
+		t.Errorf("a dry run: %d", r.StatusCode)
+	}
+}
+
+// TestAStreamThatNoKeyIsInFlows makes a client that sends no more of its body
+// before it has the beginning of the answer.
+func TestAStreamThatNoKeyIsInFlows(t *testing.T) {
+	up := speaking(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("welcome "))
+		http.NewResponseController(w).Flush()
+		io.Copy(w, r.Body)
+	})
+	s := newSite(t, "upstream: "+up+"\nrules: [{ name: login, key: body.username, limit: 1000/s }]\n", nil)
+	c := h2c(t)
+	for contentType, first := range map[string]string{"application/octet-stream": "hello ", "application/grpc": ""} {
+		in, out := io.Pipe()
+		req, _ := http.NewRequest("POST", "http://"+s.addr, in)
+		req.Header.Set("Content-Type", contentType)
+		go io.WriteString(out, first)
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(res.Body, make([]byte, 8)); err != nil {
+			t.Errorf("%s: %v", contentType, err)
+		}
+		io.WriteString(out, "world")
+		out.Close()
+		if got, err := io.ReadAll(res.Body); err != nil || string(got) != first+"world" {
+			t.Errorf("%s: %q, %v", contentType, got, err)
+		}
+		res.Body.Close()
+	}
+	s.bodyFree()
 }
 
 func TestWhatARuleHasReadOfABodyReachesTheUpstream(t *testing.T) {

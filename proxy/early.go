@@ -9,11 +9,11 @@ import (
 	"gateway/rules"
 )
 
-// readEarly reads the body to its end, or until it is longer than most, so that a
-// key can be found in it; Read begins with what was read. It takes memory as bytes
-// arrive, not as the client says they will. The bytes of the Body are good until
-// the first Read. The error is the client's.
-func (b *body) readEarly(most int64, memory *bodyMemory) (rules.Body, error) {
+// readEarly reads the body to its end, or until it is longer than most or plain
+// that f finds no key in it; Read begins with what was read. It takes memory as
+// bytes arrive, not as the client says they will. The bytes of the Body are good
+// until the first Read. The error is the client's.
+func (b *body) readEarly(most int64, f *rules.Facts, memory *bodyMemory) (rules.Body, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := &b.early
@@ -31,6 +31,8 @@ func (b *body) readEarly(most int64, memory *bodyMemory) (rules.Body, error) {
 			return rules.Body{State: rules.BodyWhole, Bytes: e.buf}, nil
 		case err != nil:
 			return rules.Body{}, err
+		case f.Hopeless(e.buf):
+			return rules.Body{State: rules.BodyHopeless}, nil
 		}
 	}
 }

@@ -41,23 +41,29 @@ func appendField(h http.Header, name, canonical, value string) {
 	h[name] = append(theirs[:len(theirs):len(theirs)], value)
 }
 
+// legacyNames are the fields from before the draft, as they are sent and as
+// net/http spells what an upstream sends: limit, remaining and reset, twice.
+var legacyNames = [...][2]string{
+	{"RateLimit-Limit", "Ratelimit-Limit"}, {"X-RateLimit-Limit", "X-Ratelimit-Limit"},
+	{"RateLimit-Remaining", "Ratelimit-Remaining"}, {"X-RateLimit-Remaining", "X-Ratelimit-Remaining"},
+	{"RateLimit-Reset", "Ratelimit-Reset"}, {"X-RateLimit-Reset", "X-Ratelimit-Reset"},
+}
+
 // legacyFields tells of the tightest rule in the way from before the draft. They
 // are single values, so they take the place of what the upstream sent.
 func (x *exchange) legacyFields(h http.Header) {
-	for _, name := range [...]string{"Limit", "Remaining", "Reset"} {
-		delete(h, http.CanonicalHeaderKey("RateLimit-"+name))
-		delete(h, http.CanonicalHeaderKey("X-RateLimit-"+name))
-	}
-	set := func(name string, value int64) { h[name] = []string{strconv.FormatInt(value, 10)} }
 	c := x.tightest
 	plan, left := x.hits[c.Tag].Plan, max(0, c.Result.Remaining)
-	set("RateLimit-Limit", plan.Size())
-	set("X-RateLimit-Limit", plan.Size())
-	set("RateLimit-Remaining", left)
-	set("X-RateLimit-Remaining", left)
-	if plan.Concurrency == 0 { // nobody knows when a request ends
-		set("RateLimit-Reset", ceilSeconds(c.Result.Reset))
-		set("X-RateLimit-Reset", ceilSeconds(time.Duration(x.at.Add(c.Result.Reset))))
+	values := [...]int64{
+		plan.Size(), plan.Size(), left, left,
+		// In seconds from now, and as a Unix time.
+		ceilSeconds(c.Result.Reset), ceilSeconds(time.Duration(x.at.Add(c.Result.Reset))),
+	}
+	for i, name := range legacyNames {
+		delete(h, name[1])
+		if i < 4 || plan.Concurrency == 0 { // nobody knows when a request ends
+			h[name[0]] = []string{strconv.FormatInt(values[i], 10)}
+		}
 	}
 }
 

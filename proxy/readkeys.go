@@ -100,13 +100,16 @@ func (x *exchange) isSlot(c *limit.Claim) bool {
 	return c.Tag == overloadTag || x.hits[c.Tag].Plan.Concurrency > 0
 }
 
-// readEarly reads the body, unless it says itself that it is too long.
+// readEarly reads the body, unless it is known before that no key will be found.
 func (x *exchange) readEarly(most int64) (rules.Body, error) {
-	if x.r.ContentLength > most {
+	switch {
+	case x.facts.Hopeless(nil):
+		return rules.Body{State: rules.BodyHopeless}, nil
+	case x.r.ContentLength > most:
 		return rules.Body{State: rules.BodyTooLong}, nil
 	}
 	begun := x.g.clock.Now()
-	state, err := x.body.readEarly(most, &x.g.bodies)
+	state, err := x.body.readEarly(most, &x.facts, &x.g.bodies)
 	x.awaited = x.g.clock.Now().Sub(begun)
 	return state, err
 }

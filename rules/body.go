@@ -26,6 +26,8 @@ const (
 	BodyTooLong
 	// BodyNoMemory is a body for which no memory was left.
 	BodyNoMemory
+	// BodyHopeless is a body that was not read, or not to its end: see Facts.Hopeless.
+	BodyHopeless
 )
 
 // presence says whether the value of an attribute is in a request.
@@ -55,15 +57,32 @@ func (f *Facts) appendBody(out []byte, field string) ([]byte, presence) {
 		return out, tooLong
 	case BodyNoMemory:
 		return out, noMemory
+	case BodyHopeless:
+		return out, unreadable
 	}
 	if len(f.body.Bytes) == 0 {
 		return out, absent
 	}
-	if len(f.Header["Content-Encoding"]) > 0 {
+	if f.Hopeless(nil) {
 		return out, unreadable
 	}
 	v := f.field(field)
 	return append(out, f.values[v.from:v.to]...), v.is
+}
+
+// Hopeless reports whether no field can be told in a body that begins so, whatever
+// follows, so that there is no use in reading on: it may be a stream that waits for
+// its answer. Of a body that has not begun the header alone may say so.
+func (f *Facts) Hopeless(begin []byte) bool {
+	if len(f.Header["Content-Encoding"]) > 0 {
+		return true
+	}
+	t, ok := parseContentType(f.Header["Content-Type"])
+	if !ok || t.kind == typeGRPC {
+		return true
+	}
+	begin = bytes.TrimLeft(begin, notYetJSON)
+	return t.kind == typeOther && len(begin) > 0 && !looksLikeJSON(begin)
 }
 
 // field looks for a field of the body, unless that has been done.
@@ -128,9 +147,13 @@ func (r *bodyReader) put(value []byte) presence {
 	return present
 }
 
+// notYetJSON is what may stand before JSON, and what never may but is overlooked
+// by some servers.
+const notYetJSON = "\ufeff \t\r\n\v\f\x00"
+
 // looksLikeJSON reports whether a body begins like a JSON object or array, also
 // in a way that no proper JSON does.
 func looksLikeJSON(body []byte) bool {
-	body = bytes.TrimLeft(body, "\ufeff \t\r\n\v\f\x00")
+	body = bytes.TrimLeft(body, notYetJSON)
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/netip"
@@ -349,6 +350,34 @@ func TestFoldingPutsTogetherWhatDiffersByCaseAlone(t *testing.T) {
 	}
 }
 
+func TestWhatIsHopelessIsNotReadOn(t *testing.T) {
+	for _, row := range []struct {
+		contentType, encoding, begin string
+		want                         bool
+	}{
+		{"", "", "", false}, {"text/plain", "", "", false}, {"image/png", "", "", false}, {jsonType, "", "x", false}, {formType, "", "x", false},
+		{"multipart/form-data; boundary=b", "", "x", false}, {"", "", " \r\n", false}, {"image/png", "", "\x00\x00", false}, {"image/png", "", " {", false},
+		{"text/event-stream", "", "[", false}, {"image/png", "", "\x89PNG", true}, {"", "", "user=ann", true}, {"text/xml", "", "\n<", true},
+		{"application/grpc", "", "", true}, {"application/grpc-web+proto", "", "", true}, {jsonType, "gzip", "", true}, {jsonType + "; charset=utf-16", "", "", true},
+		{jsonType + "\n" + jsonType, "", "", true}, {"multipart/form-data", "", "", true},
+	} {
+		f := &Facts{Header: http.Header{}}
+		if row.contentType != "" {
+			f.Header["Content-Type"] = strings.Split(row.contentType, "\n")
+		}
+		if row.encoding != "" {
+			f.Header.Set("Content-Encoding", row.encoding)
+		}
+		if got := f.Hopeless([]byte(row.begin)); got != row.want {
+			t.Errorf("%q of %q, %q: hopeless is %v", row.begin, row.contentType, row.encoding, got)
+		}
+		f.SetBody(Body{State: BodyHopeless})
+		if _, is := f.appendBody(nil, "user"); is != unreadable {
+			t.Errorf("a body that is hopeless: %d", is)
+		}
+	}
+}
+
 func TestABodyThatIsNotThere(t *testing.T) {
 	f := &Facts{Client: netip.MustParseAddr("192.0.2.1"), Header: http.Header{"Content-Type": {jsonType}, "X-Key": {"k"}}}
 	for _, row := range []struct {
@@ -587,4 +616,43 @@ func exactly(text string) string {
 		return "(no whole number)"
 	}
 	return n.Num().String()
+}
+
+func FuzzContentType(f *testing.F) {
+	for _, seed := range []string{
+		`multipart/form-data; boundary=b`, `Multipart/Form-Data; boundary="a b"; charset=utf-8`, `multipart/form-data; boundary=b; boundary=c`,
+		`multipart/form-data; boundary*=utf-8''b`, `multipart/form-data;boundary="b\"c"`, formType + `; charset=utf-16`, `application/json;`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		got, ok := parseContentType([]string{line})
+		media, params, err := mime.ParseMediaType(line)
+		if !ok || got.kind == typeOther || got.kind == typeGRPC {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q is good, but the library says %v", line, err)
+		}
+		if kindOf(media) != got.kind || got.kind == typeMultipart && params["boundary"] != got.boundary || params["charset"] != "" && !plainCharset(params["charset"]) {
+			t.Fatalf("%q is %+v, but the library reads %s %v", line, got, media, params)
+		}
+	})
+}
+
+func BenchmarkField(b *testing.B) {
+	pad := strings.Repeat(`"key":"some text of a body",`, 64<<10/28-2)
+	for name, body := range map[string]string{"login": `{"username":"ann","password":"correct horse"}`, "64KiB": "{" + pad + `"username":"ann"}`} {
+		f := &Facts{Header: http.Header{"Content-Type": {jsonType}}}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			whole := Body{State: BodyWhole, Bytes: []byte(body)}
+			var out []byte
+			for b.Loop() {
+				f.SetBody(whole)
+				out, _ = f.appendBody(out[:0], "username")
+			}
+		})
+	}
 }

@@ -18,6 +18,7 @@ const (
 	typeJSON
 	typeForm
 	typeMultipart
+	typeGRPC // never anything else
 )
 
 // parseContentType reads the lines of Content-Type. It reports false for what
@@ -65,6 +66,8 @@ func kindOf(media string) typeKind {
 		return typeForm
 	case media == "multipart/form-data":
 		return typeMultipart
+	case strings.HasPrefix(media, "application/grpc"):
+		return typeGRPC
 	}
 	return typeOther
 }
