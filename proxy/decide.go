@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"gateway/limit"
@@ -60,16 +61,15 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
+	first := len(x.claims)
+	x.claims = slices.Grow(x.claims, len(x.hits))[:first+len(x.hits)] // all zero: recycle clears them
 	for i := range x.hits {
-		h := &x.hits[i]
-		mode := limit.Enforce
+		h, c := &x.hits[i], &x.claims[first+i]
 		if h.Rule.DryRun {
-			mode = limit.DryRun
+			c.Mode = limit.DryRun
 		}
-		x.claims = append(x.claims, limit.Claim{
-			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: h.Rule.Cost,
-			Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
-		})
+		c.Table, c.Gen, c.Tag, c.Key, c.N = h.Rule.Live.Table, h.Rule.Gen, int32(i), h.Key, h.Rule.Cost
+		c.Closed, c.Pending = h.Rule.Closed, h.Rule.Pending()
 		x.settles = x.settles || h.Rule.Settles()
 	}
 	var v limit.Verdict
