@@ -63,7 +63,7 @@ func name(claims []Claim, tables []*Table, k Digest) []Claim {
 	for i, t := range tables {
 		c := &claims[i]
 		c.Table, c.Gen, c.Mode, c.Closed, c.Pending, c.Tag = t, 1, Enforce, false, false, 0
-		c.Key, c.N, c.Spare = k, 1, 0
+		c.Key, c.N, c.Spare, c.Most = k, 1, 0, nil
 	}
 	return claims[:len(tables)]
 }

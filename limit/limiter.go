@@ -21,7 +21,7 @@ const (
 )
 
 // Claim is what one request wants of one Table. The caller fills in the fields
-// up to Spare; Acquire fills in Result. A Claim may be used again once its Grant
+// up to Most; Acquire fills in Result. A Claim may be used again once its Grant
 // is settled, by filling in those fields anew; that is cheaper than to copy a new one.
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
@@ -70,7 +70,6 @@ type Claim struct {
 	next   State
 	at     Instant // of the take: now, or what the shard had already seen
 	loses  int64   // units given away when the key at place makes room
-	debt   int64   // units to store that nobody asked for
 	place  int32
 	found  bool
 	stored bool
@@ -434,9 +433,9 @@ func (c *Claim) store() {
 // note writes what of the take is not in the State: its instant, and that it
 // may come back.
 func (c *Claim) note(h home) {
-	if h.list != nil && c.N+c.debt > 0 {
+	if h.list != nil && c.N > 0 {
 		c.Table.spare(h.list, c.at)
-		h.list.push(c.at, c.N+c.debt)
+		h.list.push(c.at, c.N)
 		h.st.At = h.list.newest().at
 	}
 	if h.side != nil && c.Pending {

@@ -274,7 +274,7 @@ func (t *Table) owe(s *shard, d Digest, now Instant, n int64, tight bool) bool {
 	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, tight: tight}
 	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
 	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
-	debtor.next.Gen, debtor.debt = debtor.gen.num, debtor.next.Used
+	debtor.next.Gen, debtor.N = debtor.gen.num, debtor.next.Used
 	if debtor.cramped() {
 		return false
 	}

@@ -95,7 +95,7 @@ func ours(f newBucket, n numbers, passed bool) limiter {
 // claim builds a claim of one unit in c, which an earlier request may have used.
 func claim(c *limit.Claim, t *limit.Table, key limit.Digest) {
 	c.Table, c.Gen, c.Mode, c.Closed, c.Pending, c.Tag = t, 1, limit.Enforce, false, false, 0
-	c.Key, c.N, c.Spare = key, 1, 0
+	c.Key, c.N, c.Spare, c.Most = key, 1, 0, nil
 }
 
 func oursTwo(first, second numbers) func() checkTwo {
