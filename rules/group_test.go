@@ -364,6 +364,31 @@ func TestReloadKeepsTheSetsOfUnchangedGroupFiles(t *testing.T) {
 	}
 }
 
+func TestGroupsTakeNoMemoryOfARequest(t *testing.T) {
+	s := compile(t, `
+upstream: http://a
+groups:
+  nobody: { header.X-API-Key: ["zz*", "`+hashOf("other")+`"], ip: 203.0.113.0/24, cookie.plan: gold, query.key: none }
+  hashed: { header.X-API-Key: "`+hashOf("a-key-of-a-usual-length-of-32-by")+`" }
+rules:
+  - { name: a, key: header.X-API-Key, known: [nobody, hashed], limit: 1/s, tiers: { nobody: { limit: 2/s }, hashed: { limit: 3/s } } }
+  - { name: b, match: { not: { group: nobody } }, limit: 1/s, tiers: { hashed: { limit: 3/s } } }
+`, nil)
+	f := keyed("192.0.2.1", "a-key-of-a-usual-length-of-32-by")
+	f.RawQuery, f.Header["Cookie"] = "a=1&key=x", []string{"plan=silver"}
+	var hits []Hit
+	once := func() {
+		f.sums = f.sums[:0]
+		if hits = s.Match(f, hits[:0]); len(hits) != 2 || hits[0].Plan.Tier != "hashed" || hits[1].Plan.Tier != "hashed" {
+			t.Fatalf("hits %+v", hits)
+		}
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("a request allocates %v times", n)
+	}
+}
+
 func FuzzAGroupFileIsReadOrRefused(f *testing.F) {
 	for _, seed := range []string{"a\n", "10.0.0.0/8 # x\n", hashOf("x"), "sha256:", "*\n**\n", "\xff", "\ufeff#\r\n a*b \r"} {
 		f.Add(seed, true)
