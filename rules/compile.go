@@ -34,7 +34,6 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	for i := range f.Groups {
 		groups[f.Groups[i].Name] = &f.Groups[i]
 	}
-	s.exempt, s.block = f.Exempt.bind(groups), f.Block.bind(groups)
 	var errs ErrorList
 	for i := range f.Rules {
 		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
@@ -55,7 +54,28 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
+}
+
+// index makes the indexes of s.
+func (s *Set) index(exempt, block *Match) {
+	matches := make([]*Match, len(s.Rules))
+	for i, r := range s.Rules {
+		matches[i] = r.match
+	}
+	s.rules = newIndex(matches)
+	matches = make([]*Match, len(s.Routes))
+	for i, r := range s.Routes {
+		matches[i] = r.Match
+	}
+	s.routes = newIndex(matches)
+	if exempt != nil {
+		s.exempt = newIndex([]*Match{exempt})
+	}
+	if block != nil {
+		s.block = newIndex([]*Match{block})
+	}
 }
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there

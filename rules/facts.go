@@ -32,6 +32,7 @@ type Facts struct {
 	buf   []byte     // scratch in which a key is put together
 	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
 	sums  []valueSum // of values that were compared with hashes
+	found []uint32   // scratch of index.find
 }
 
 // valueSum is the SHA-256 of the value that a request has of an attribute.
@@ -57,12 +58,15 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf, value := f.buf[:0], f.value[:0]
+	buf, value, found := f.buf[:0], f.value[:0], f.found[:0]
 	if cap(buf) > maxScratch {
 		buf = nil
 	}
 	if cap(value) > maxScratch {
 		value = nil
 	}
-	*f = Facts{buf: buf, value: value, sums: f.sums[:0]}
+	if cap(found) > maxScratch/4 {
+		found = nil
+	}
+	*f = Facts{buf: buf, value: value, sums: f.sums[:0], found: found}
 }

@@ -24,6 +24,11 @@ func NewRecipe(parts []Attribute, missing Missing, ipv6Bits int) *Recipe {
 	return &Recipe{parts: slices.Clone(parts), missing: missing, ipv6Bits: ipv6Bits}
 }
 
+// captor names segments of the path of a request that it took.
+type captor interface {
+	capture(f *Facts, name string) string
+}
+
 // Outcome says how the key of a request came about.
 type Outcome uint8
 
@@ -34,12 +39,13 @@ const (
 	KeyReject                  // a part is missing, and such requests are answered with 400
 )
 
-// Digest returns the digest of the key of a request that m took. Two requests
+// Digest returns the digest of the key of a request that m, which is a *Match or
+// a part of one, took; m may be nil where the key holds no path.<name>. Two requests
 // have the same digest if every part of their keys has the same bytes (and not
 // otherwise, but by a chance of one in 2^64); a key that a fallback made is
 // never that of a request that has its key. With KeySkip and KeyReject there is
 // no digest. It takes no memory of its own once f has been in use.
-func (r *Recipe) Digest(s *limit.Secret, f *Facts, m *Match) (limit.Digest, Outcome) {
+func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
 	key, outcome := r.appendKey(f.buf[:0], f, m)
 	f.buf = key
 	if outcome == KeySkip || outcome == KeyReject {
@@ -55,7 +61,7 @@ const (
 )
 
 // appendKey appends the bytes of which the digest is taken.
-func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendKey(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
 	for i, a := range r.parts {
@@ -99,7 +105,7 @@ func (r *Recipe) know(groups []*Group) {
 // appendFallback appends the key that stands in for one that is missing, or not
 // known. What
 // stands in and is missing itself leaves the address.
-func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagFallback)
 	switch r.missing.policy {
@@ -126,7 +132,7 @@ func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome
 // appendPart appends one part of a key: its kind, the length of its value in
 // four bytes, its value. Thus no two lists of values have the same bytes. It
 // reports whether the value is there; one that is empty or all spaces is not.
-func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
 	start := len(out)
 	out = append(out, byte(a.kind), 0, 0, 0, 0)
 	body := len(out)
@@ -137,7 +143,7 @@ func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte
 }
 
 // appendValue appends the value of an attribute.
-func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
 	start := len(out)
 	switch a.kind {
 	case kindGlobal:
@@ -145,7 +151,9 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 	case kindIP:
 		return appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
 	case kindPathName:
-		out = append(out, m.capture(f, a.name)...)
+		if m != nil {
+			out = append(out, m.capture(f, a.name)...)
+		}
 	default:
 		return f.appendText(out, a)
 	}

@@ -49,15 +49,18 @@ func (m *Match) Matches(f *Facts) bool {
 	return false
 }
 
-// matches reports whether c takes the request; what costs least is asked first.
+// matches reports whether c takes the request.
 func (c *Clause) matches(f *Facts) bool {
+	return (len(c.Paths) == 0 || c.path(f) != nil) && c.matchesBeside(f)
+}
+
+// matchesBeside reports whether c, but for its Paths, takes the request; what
+// costs least is asked first.
+func (c *Clause) matchesBeside(f *Facts) bool {
 	if c.Pattern != nil && !c.Pattern.Matches(f) {
 		return false
 	}
 	if len(c.Methods) > 0 && !slices.ContainsFunc(c.Methods, func(m string) bool { return methodCovers(m, f.Method) }) {
-		return false
-	}
-	if len(c.Paths) > 0 && c.path(f) == nil {
 		return false
 	}
 	if len(c.Hosts) > 0 && !matchesAny(c.Hosts, f.Host) {
@@ -66,8 +69,15 @@ func (c *Clause) matches(f *Facts) bool {
 	if !c.IP.Empty() && !c.IP.Contains(f.Client) {
 		return false
 	}
+	return c.has(f, false) && c.has(f, true)
+}
+
+// has reports whether the request has the values of the query that c wants, or
+// all others. Those of the query are asked for when all else holds, so that who
+// writes them first or last makes no difference to a request with a broken one.
+func (c *Clause) has(f *Facts, query bool) bool {
 	for i := range c.Values {
-		if !c.Values[i].matches(f) {
+		if is := &c.Values[i]; (is.Attribute.kind == kindQuery) == query && !is.matches(f) {
 			return false
 		}
 	}
