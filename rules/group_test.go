@@ -452,3 +452,15 @@ func BenchmarkGroup(b *testing.B) {
 		}
 	}
 }
+
+// What is wrong in a group is told once, not again where the group is named.
+func TestAnErrorInAGroupIsToldOnce(t *testing.T) {
+	_, err := Parse("gateway.yaml", []byte(`upstream: http://a
+groups: { premium: { header.X-Api-Key: [abc, ""], ip: 192.0.2.1 } }
+rules: [{ name: a, limit: 1/s, key: header.X-Other, known: [premium, premum], tiers: { premium: { limit: 2/s } } }]
+`))
+	list, _ := err.(ErrorList)
+	if len(list) != 2 || list[0].Pos.Line != 2 || list[1].Msg != `known: unknown group "premum"` {
+		t.Errorf("got\n%v\nwant the empty value and the unknown group", err)
+	}
+}
