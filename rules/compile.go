@@ -45,28 +45,34 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	s.index()
+	s.byRule, s.byRoute = f.indexes()
+	if m := f.Exempt; m != nil {
+		s.exempt = newIndex([]*Match{m})
+	}
+	if m := f.Block; m != nil {
+		s.block = newIndex([]*Match{m})
+	}
 	return s, nil
 }
 
-// index makes the indexes of s.
-func (s *Set) index() {
-	matches := make([]*Match, len(s.Rules))
-	for i, r := range s.Rules {
-		matches[i] = r.match
+// indexes returns the indexes of the matches of rules and of routes: those that
+// Parse has made, if the lists are still the same.
+func (f *File) indexes() (byRule, byRoute *index) {
+	matches := make([]*Match, len(f.Rules))
+	for i := range f.Rules {
+		matches[i] = f.Rules[i].Match
 	}
-	s.rules = newIndex(matches)
-	matches = make([]*Match, len(s.Routes))
-	for i, r := range s.Routes {
-		matches[i] = r.Match
+	if byRule = f.byRule; byRule == nil || !slices.Equal(byRule.matches, matches) {
+		byRule = newIndex(matches)
 	}
-	s.routes = newIndex(matches)
-	if m := s.File.Exempt; m != nil {
-		s.exempt = newIndex([]*Match{m})
+	matches = make([]*Match, len(f.Routes))
+	for i := range f.Routes {
+		matches[i] = f.Routes[i].Match
 	}
-	if m := s.File.Block; m != nil {
-		s.block = newIndex([]*Match{m})
+	if byRoute = f.byRoute; byRoute == nil || !slices.Equal(byRoute.matches, matches) {
+		byRoute = newIndex(matches)
 	}
+	return byRule, byRoute
 }
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there
@@ -88,12 +94,12 @@ func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Er
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, f.IPv6Prefix, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
 		return nil, err
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, f.IPv6Prefix, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
 		if err != nil {
 			return nil, err
 		}
@@ -119,13 +125,12 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	return text
 }
 
-// planIdentity returns the same of two plans of one tier.
-func (r *RuleSpec) planIdentity(p *PlanSpec, ipv6Prefix int) string {
-	text := r.identity(ipv6Prefix)
+// planIdentity returns the same of two plans of one tier. identity is the rule's.
+func (r *RuleSpec) planIdentity(p *PlanSpec, identity string) string {
 	if isWindow(r.Algorithm) {
-		text += " " + p.Rate.Period.String()
+		return identity + " " + p.Rate.Period.String()
 	}
-	return text
+	return identity
 }
 
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap

@@ -67,6 +67,8 @@ type File struct {
 	MaxMemory int64
 
 	settings map[string]string // top-level setting -> a text that changes with its value
+	// The matches of Rules and of Routes, as Parse made them; see indexes.
+	byRule, byRoute *index
 }
 
 // Listen is a public address: "host:port", where an empty host is every address;
@@ -209,7 +211,6 @@ func (f *File) changedSettings(g *File) []string {
 			changed[name] = true
 		}
 	}
-	delete(changed, "rules")
 	return slices.Sorted(maps.Keys(changed))
 }
 

@@ -9,8 +9,9 @@ import "slices"
 // much and must never find too little. It is immutable and safe for concurrent
 // use.
 type index struct {
-	ways []way
-	root place
+	matches []*Match
+	ways    []way
+	root    place
 }
 
 // way is one of the ways in which a match is met: one of its clauses and, if that
@@ -27,7 +28,7 @@ func newIndex(matches []*Match) *index { return newIndexOf(matches, fewWays) }
 
 // newIndexOf is newIndex with a choice of how many ways are told apart.
 func newIndexOf(matches []*Match, few int) *index {
-	x := &index{ways: make([]way, 0, len(matches))}
+	x := &index{matches: matches, ways: make([]way, 0, len(matches))}
 	for owner, m := range matches {
 		x.add(int32(owner), m)
 	}
@@ -62,10 +63,15 @@ func (x *index) add(owner int32, m *Match) {
 func (x *index) find(f *Facts) []uint32 {
 	found := x.root.find(f, f.found[:0])
 	f.found = found
-	if !slices.IsSorted(found) {
-		slices.Sort(found)
+	return sorted(found)
+}
+
+// sorted sorts numbers in place and drops those that come again.
+func sorted(numbers []uint32) []uint32 {
+	if !slices.IsSorted(numbers) {
+		slices.Sort(numbers)
 	}
-	return slices.Compact(found)
+	return slices.Compact(numbers)
 }
 
 // first returns the first match that takes the request, or -1.

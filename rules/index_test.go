@@ -268,7 +268,7 @@ func TestOfManyRulesOnlyThoseThatMayApplyAreAsked(t *testing.T) {
 		if len(hits) != 2 || hits[0].Rule.Name != "per-ip" || hits[1].Rule.Name != "r-00003" {
 			t.Errorf("%s: hits %v", m.name, hits)
 		}
-		if n := len(s.rules.find(f)); n > 2 {
+		if n := len(s.byRule.find(f)); n > 2 {
 			t.Errorf("%s: %d rules of 2000 are asked; 2 apply", m.name, n)
 		}
 		if n := testing.AllocsPerRun(100, func() { hits = s.Match(f, hits[:0]) }); n != 0 {
@@ -291,7 +291,7 @@ func TestOfManyRoutesTheFirstIsTaken(t *testing.T) {
 		if r := s.Route(f); r != nil {
 			got = r.Upstream
 		}
-		if n := len(s.routes.find(f)); got != want || n > 2 {
+		if n := len(s.byRoute.find(f)); got != want || n > 2 {
 			t.Errorf("%s goes to %q after %d routes were asked, want %q", path, got, n, want)
 		}
 	}

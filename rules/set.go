@@ -24,7 +24,7 @@ type Set struct {
 
 	byName map[string]*Rule
 	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
-	rules, routes, exempt, block *index
+	byRule, byRoute, exempt, block *index
 
 	secret *limit.Secret
 	budget *limit.Budget
@@ -132,7 +132,7 @@ func (h *Hit) Claim() limit.Claim {
 
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
-	if i := s.routes.first(f); i >= 0 {
+	if i := s.byRoute.first(f); i >= 0 {
 		return s.Routes[i]
 	}
 	return nil
@@ -153,8 +153,8 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 		return hits
 	}
 	last := int32(-1)
-	for _, n := range s.rules.find(f) {
-		w := &s.rules.ways[n]
+	for _, n := range s.byRule.find(f) {
+		w := &s.byRule.ways[n]
 		if w.owner == last || !w.matches(f) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 // warnings adds what can be used but is seldom meant. It is called on a file
 // without errors.
 func (p *parser) warnings() {
+	p.file.byRule, p.file.byRoute = p.file.indexes()
 	p.warnProxies()
 	p.warnRoutes()
 	for _, n := range p.insecure {
@@ -61,8 +62,11 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, earlier := range p.file.Routes[:i] {
-			if p.covers(earlier.Match, r.Match, false) {
+		for _, j := range p.file.byRoute.mayCover(r.Match) {
+			if j >= i {
+				break
+			}
+			if earlier := &p.file.Routes[j]; p.covers(earlier.Match, r.Match, false) {
 				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
 				break
 			}
@@ -182,7 +186,7 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for i := range p.file.Rules {
+	for _, i := range p.file.byRule.mayCover(r.Match) {
 		o := &p.file.Rules[i]
 		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
