@@ -60,7 +60,7 @@
 // # What it does not do
 //
 // It watches one file, so not the files that file names. It does not retry refused
-// content by itself. It reads at most 1 MiB and one byte: larger content reaches
+// content by itself. It reads at most 2 MiB and one byte: larger content reaches
 // Apply cut off there, and Apply is expected to refuse it by its size, so that the
 // message is the same as that of every other way to load a file.
 package reload

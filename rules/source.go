@@ -10,18 +10,18 @@ import (
 
 const (
 	// maxFile is the most bytes of a file.
-	maxFile = 1 << 20
+	maxFile = 2 << 20
 	// maxValues is the most values of a file, aliases counted as what they stand for.
-	maxValues = 100_000
+	maxValues = 200_000
 	// maxMarks is the most places at which a value may begin; a file with more
 	// is refused before a tree is built of it, which would take 200 bytes and
 	// more for each.
-	maxMarks = 120_000
+	maxMarks = 240_000
 	// maxDepth is how deep lists and maps may be nested.
 	maxDepth = 32
 	// maxPatterns is how many alternatives the matches of a file have together;
 	// each takes some hundred bytes.
-	maxPatterns = 20_000
+	maxPatterns = 100_000
 	// maxErrors is how many errors of a file are kept.
 	maxErrors = 1000
 )
@@ -50,7 +50,7 @@ type mark struct {
 func readSource(name string, data []byte) (*source, []byte) {
 	s := &source{name: name}
 	if len(data) > maxFile {
-		s.fail(0, 0, 1, "", "the file is larger than 1 MiB, which is the most")
+		s.fail(0, 0, 1, "", "the file is larger than 2 MiB, which is the most")
 		return s, nil
 	}
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
@@ -68,6 +68,9 @@ func readSource(name string, data []byte) (*source, []byte) {
 
 // splitLines splits text where YAML does: after CR LF, CR, LF, NEL, LS and PS.
 func splitLines(text string) []string {
+	if !strings.Contains(text, "\r") && !strings.Contains(text, "\u0085") && !strings.Contains(text, "\u2028") && !strings.Contains(text, "\u2029") {
+		return strings.Split(text, "\n")
+	}
 	var lines []string
 	for text != "" {
 		i := strings.IndexAny(text, "\r\n\u0085\u2028\u2029")
