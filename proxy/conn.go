@@ -28,6 +28,8 @@ type conn struct {
 	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
 	gone  atomic.Bool
 	heard atomic.Bool // a request came, or never will
+
+	traffic traffic
 }
 
 // hear notes that the connection is no newcomer any more.

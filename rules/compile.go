@@ -27,9 +27,16 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		secret := limit.NewSecret()
 		s.secret, s.budget = &secret, limit.NewBudget(f.MaxMemory)
 	}
+	if m := f.unread(); m != nil {
+		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
+	}
+	groups := make(groupSet, len(f.Groups))
+	for i := range f.Groups {
+		groups[f.Groups[i].Name] = &f.Groups[i]
+	}
 	var errs ErrorList
 	for i := range f.Rules {
-		r, err := f.Rules[i].compile(f, s.budget, prev)
+		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -40,52 +47,41 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	}
 	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
+		route := &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)}
+		route.Match = route.Match.bind(groups)
+		s.Routes = append(s.Routes, route)
 	}
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	s.byRule, s.byRoute = f.indexes()
-	if m := f.Exempt; m != nil {
-		s.exempt = newIndex([]*Match{m})
-	}
-	if m := f.Block; m != nil {
-		s.block = newIndex([]*Match{m})
-	}
+	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
 }
 
-// indexes returns the indexes of the matches of rules and of routes: those that
-// Parse has made, if the lists are still the same.
-func (f *File) indexes() (byRule, byRoute *index) {
-	matches := make([]*Match, len(f.Rules))
-	for i := range f.Rules {
-		matches[i] = f.Rules[i].Match
+// index makes the indexes of s, of which Parse may have made some.
+func (s *Set) index(exempt, block *Match) {
+	s.byRule = indexOf(s.Rules, func(r *Rule) *Match { return r.match }, s.File.byRule)
+	s.byRoute = indexOf(s.Routes, func(r *Route) *Match { return r.Match }, s.File.byRoute)
+	if exempt != nil {
+		s.exempt = newIndex([]*Match{exempt})
 	}
-	if byRule = f.byRule; byRule == nil || !slices.Equal(byRule.matches, matches) {
-		byRule = newIndex(matches)
+	if block != nil {
+		s.block = newIndex([]*Match{block})
 	}
-	matches = make([]*Match, len(f.Routes))
-	for i := range f.Routes {
-		matches[i] = f.Routes[i].Match
-	}
-	if byRoute = f.byRoute; byRoute == nil || !slices.Equal(byRoute.matches, matches) {
-		byRoute = newIndex(matches)
-	}
-	return byRule, byRoute
 }
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there
 // is one.
-func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Error) {
+func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed",
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
-		match: r.Match, recipe: recipe,
+		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
 	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
 	if old != nil && old.Live.identity == identity {
@@ -103,6 +99,7 @@ func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Er
 		if err != nil {
 			return nil, err
 		}
+		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
 	return rule, nil
@@ -114,7 +111,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

@@ -29,6 +29,8 @@ type File struct {
 	// Routes holds the routes in the order of the file; at least one. Without
 	// `routes` it is one that takes everything.
 	Routes []RouteSpec
+	// Groups holds the groups in the order of the file.
+	Groups []Group
 	// Rules holds the rules in the order of the file; it may be empty.
 	Rules []RuleSpec
 	// Exempt are the requests no rule applies to; nil is none (unlike the nil
@@ -67,7 +69,8 @@ type File struct {
 	MaxMemory int64
 
 	settings map[string]string // top-level setting -> a text that changes with its value
-	// The matches of Rules and of Routes, as Parse made them; see indexes.
+	// The matches of Rules and of Routes, as Parse made them; nil in a File made
+	// otherwise.
 	byRule, byRoute *index
 }
 
@@ -91,6 +94,9 @@ type RuleSpec struct {
 	Key []Attribute
 	// Missing says what happens when the key is not in a request.
 	Missing Missing
+	// Known names the groups of which one must list a key's value, or the key
+	// counts as missing; none is no bound.
+	Known []string
 	// PlanSpec are the rule's own numbers, for clients of none of its Tiers.
 	PlanSpec
 	// Tiers are the numbers of others: of the first whose group a client is in.
@@ -197,7 +203,8 @@ func Defaults() File {
 	}
 }
 
-// changedSettings returns the names of the top-level settings, but for rules,
+// changedSettings returns the names of the top-level settings, but for rules
+// and groups,
 // that f and g have different values of; sorted.
 func (f *File) changedSettings(g *File) []string {
 	changed := map[string]bool{}
@@ -211,6 +218,7 @@ func (f *File) changedSettings(g *File) []string {
 			changed[name] = true
 		}
 	}
+	delete(changed, "groups")
 	return slices.Sorted(maps.Keys(changed))
 }
 

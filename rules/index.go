@@ -26,6 +26,19 @@ type way struct {
 // newIndex returns the index of matches; a nil one takes every request.
 func newIndex(matches []*Match) *index { return newIndexOf(matches, fewWays) }
 
+// indexOf returns the index of the matches of list: made, if that is of these
+// very matches, or a new one.
+func indexOf[T any](list []T, match func(T) *Match, made *index) *index {
+	matches := make([]*Match, len(list))
+	for i, e := range list {
+		matches[i] = match(e)
+	}
+	if made != nil && slices.Equal(made.matches, matches) {
+		return made
+	}
+	return newIndex(matches)
+}
+
 // newIndexOf is newIndex with a choice of how many ways are told apart.
 func newIndexOf(matches []*Match, few int) *index {
 	x := &index{matches: matches, ways: make([]way, 0, len(matches))}

@@ -104,6 +104,24 @@ func draws[T any](t *rapid.T, what string, from []string, parse func(string) (T,
 	return all
 }
 
+func drawGroup(t *rapid.T) InGroup {
+	text := rapid.SampledFrom([]string{"ip", "header.X-A", "query.a", "cookie.a"}).Draw(t, "attribute of a group")
+	a, err := ParseAttribute(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, values := newValueSetBuilder(a), drawnValues
+	if a.IsIP() {
+		values = drawnAddrs
+	}
+	for _, text := range rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 3, rapid.ID).Draw(t, "members") {
+		if err := b.add(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	return InGroup{group: &Group{Members: []Members{{Attribute: a, values: b.done()}}}}
+}
+
 func drawClause(t *rapid.T) Clause {
 	var c Clause
 	if rapid.IntRange(0, 2).Draw(t, "as a pattern") > 0 {
@@ -128,6 +146,14 @@ func drawClause(t *rapid.T) Clause {
 	}
 	if some("with addresses") {
 		c.IP = NewPrefixes(slices.Concat(draws(t, "addresses", drawnAddrs, ParsePrefix)...))
+	}
+	if some("with groups") {
+		for range rapid.IntRange(1, 2).Draw(t, "groups") {
+			c.Groups = append(c.Groups, drawGroup(t))
+		}
+	}
+	if some("with not") {
+		c.Not = &Match{Any: []Clause{drawClause(t)}}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "values") {
 		a, err := ParseAttribute(rapid.SampledFrom(drawnNames).Draw(t, "attribute"))

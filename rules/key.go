@@ -15,6 +15,7 @@ type Recipe struct {
 	parts    []Attribute
 	missing  Missing
 	ipv6Bits int
+	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
 
 // NewRecipe returns the recipe that combines parts, of which there is at least
@@ -63,16 +64,46 @@ const (
 func (r *Recipe) appendKey(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
-	for _, a := range r.parts {
+	for i, a := range r.parts {
 		var ok bool
-		if out, ok = r.appendPart(out, a, f, m); !ok {
+		if out, ok = r.appendPart(out, a, f, m); !ok || !r.isKnown(i, f) {
 			return r.appendFallback(out[:start], f, m)
 		}
 	}
 	return out, KeyFound
 }
 
-// appendFallback appends the key that stands in for one that is missing. What
+// isKnown reports whether the value of part i is one that the rule knows.
+func (r *Recipe) isKnown(i int, f *Facts) bool {
+	if r.known == nil || len(r.known[i]) == 0 {
+		return true
+	}
+	for _, set := range r.known[i] {
+		if set.holds(f, r.parts[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// know makes the recipe take a key whose value is in none of groups for missing.
+// Each part is looked for in those that list values of its attribute.
+func (r *Recipe) know(groups []*Group) {
+	if len(groups) == 0 {
+		return
+	}
+	r.known = make([][]*valueSet, len(r.parts))
+	for i, a := range r.parts {
+		for _, g := range groups {
+			if set := g.of(a); set != nil {
+				r.known[i] = append(r.known[i], set)
+			}
+		}
+	}
+}
+
+// appendFallback appends the key that stands in for one that is missing, or not
+// known. What
 // stands in and is missing itself leaves the address.
 func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
@@ -123,14 +154,8 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byt
 		if m != nil {
 			out = append(out, m.capture(f, a.name)...)
 		}
-	case kindHost:
-		out = append(out, f.Host...)
-	case kindMethod:
-		out = append(out, f.Method...)
-	case kindPath:
-		out = append(out, f.Path...)
 	default:
-		return f.appendChosen(out, a)
+		return f.appendText(out, a)
 	}
 	return out, !isBlank(out[start:])
 }

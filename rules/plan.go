@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,20 @@ type PlanSpec struct {
 	LimitPos Pos
 }
 
+// plans yields the rule's own numbers, then those of its tiers.
+func (r *RuleSpec) plans() iter.Seq[*PlanSpec] {
+	return func(yield func(*PlanSpec) bool) {
+		if !yield(&r.PlanSpec) {
+			return
+		}
+		for i := range r.Tiers {
+			if !yield(&r.Tiers[i].PlanSpec) {
+				return
+			}
+		}
+	}
+}
+
 // Plan is a rule's numbers for some of its clients: for all of them, or for
 // those of a tier, with what these have used. It is immutable but for its Live.
 type Plan struct {
@@ -46,6 +61,7 @@ type Plan struct {
 
 	algorithm string
 	policy    string
+	group     *Group        // of the tier
 	slots     *atomic.Int64 // of a tier that counts requests in progress: see limit.Claim.Most
 }
 

@@ -57,6 +57,8 @@ type Rule struct {
 	// of them remembers.
 	Live    *Live
 	MaxKeys int64
+	// Known names the groups of which one must list a key's value; none is no bound.
+	Known []string
 	// MatchText is its match as written, KeyText its key.
 	MatchText, KeyText string
 	// Pos is where it is in the file.
@@ -78,6 +80,17 @@ func (r *Rule) Plans() iter.Seq[*Plan] {
 			}
 		}
 	}
+}
+
+// plan returns the numbers that a request falls under: those of the first tier
+// whose group its client is in.
+func (r *Rule) plan(f *Facts) *Plan {
+	for _, p := range r.Tiers {
+		if p.group.Has(f) {
+			return p
+		}
+	}
+	return r.Base
 }
 
 // Plan returns the numbers for a tier, "" being the rule's own, or nil; a nil
@@ -174,7 +187,7 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	case KeyReject:
 		return append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
 	}
-	return append(hits, Hit{Rule: r, Plan: r.Base, Key: key, Cost: r.Cost})
+	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: r.Cost})
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.

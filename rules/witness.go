@@ -16,6 +16,9 @@ func (m *Match) witness() *Facts {
 		return nil
 	}
 	c := &m.Any[0]
+	if c.namesGroups() {
+		return nil // who is in them is not known yet
+	}
 	if paths := c.paths(); len(paths) > 0 {
 		f.Path = paths[0].examplePath()
 	}

@@ -34,7 +34,7 @@ var (
 	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
 	conns   = desc("connections", "Connections open, tunnels included.")
-	refused = desc("connections_refused_total", "Connections closed as soon as they had come.", "reason")
+	refused = desc("connections_refused_total", "Connections closed as soon as they had come, or for a flood of HTTP/2 frames.", "reason")
 	shed    = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
 
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
