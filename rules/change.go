@@ -65,7 +65,7 @@ func (r *Rule) differences(old *Rule) []string {
 	differ("key", old.KeyText, r.KeyText)
 	differ("missing", old.recipe.missing, r.recipe.missing)
 	differ("cost", old.Cost, r.Cost)
-	if old.CostFrom != r.CostFrom {
+	if old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs) {
 		what = append(what, "cost")
 	}
 	if old.Count != r.Count {

@@ -103,8 +103,11 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
-	// Cost is how many units a request takes; with CostFrom what it reserves.
+	// Cost is how many units a request takes that none of Costs names; with CostFrom
+	// what it reserves.
 	Cost int64
+	// Costs are those of requests that a pattern takes, in the order of the file.
+	Costs []PatternCost
 	// CostFrom says that the answer names the cost; without a Header it does not.
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.

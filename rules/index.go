@@ -72,10 +72,13 @@ func (x *index) add(owner int32, m *Match) {
 }
 
 // find returns the numbers of all ways that might take the request, ascending and
-// each once. They are in scratch memory of f until the next find.
-func (x *index) find(f *Facts) []uint32 {
-	found := x.root.find(f, f.found[:0])
-	f.found = found
+// each once. They are in scratch memory of f until the next find or first.
+func (x *index) find(f *Facts) []uint32 { return x.findWith(f, &f.found) }
+
+// findWith is find with another scratch memory.
+func (x *index) findWith(f *Facts, scratch *[]uint32) []uint32 {
+	found := x.root.find(f, (*scratch)[:0])
+	*scratch = found
 	return sorted(found)
 }
 
@@ -88,8 +91,11 @@ func sorted(numbers []uint32) []uint32 {
 }
 
 // first returns the first match that takes the request, or -1.
-func (x *index) first(f *Facts) int {
-	for _, n := range x.find(f) {
+func (x *index) first(f *Facts) int { return x.firstWith(f, &f.found) }
+
+// firstWith is first with another scratch memory.
+func (x *index) firstWith(f *Facts, scratch *[]uint32) int {
+	for _, n := range x.findWith(f, scratch) {
 		if w := &x.ways[n]; w.matches(f) {
 			return int(w.owner)
 		}

@@ -42,7 +42,8 @@ type Rule struct {
 	// order of the file.
 	Base  *Plan
 	Tiers []*Plan
-	// Cost is how many units a request takes; with CostFrom what it reserves.
+	// Cost is how many units a request takes, unless CostOf says otherwise; with
+	// CostFrom what it reserves.
 	Cost int64
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
 	CostFrom      CostFrom
@@ -66,6 +67,7 @@ type Rule struct {
 
 	match  *Match
 	recipe *Recipe
+	costs  costs
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -187,7 +189,8 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	case KeyReject:
 		return append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
 	}
-	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: r.Cost})
+	cost, _ := r.CostOf(f)
+	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: cost})
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.

@@ -163,6 +163,7 @@ func (p *parser) warnRule(r *RuleSpec) {
 				"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", s.Rate.Permits, s.Limit)
 		}
 	}
+	p.warnCosts(r)
 	if r.Fail == "closed" && r.Match.Everything() {
 		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
 			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
@@ -177,6 +178,16 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")
+	}
+}
+
+// warnCosts says which patterns of a cost no request of the rule meets.
+func (p *parser) warnCosts(r *RuleSpec) {
+	for i := range r.Costs {
+		if c := &r.Costs[i]; !r.Match.meets(c.Pattern) {
+			p.warn(c.Pos, len(c.Pattern.text), "remove it, or widen the match",
+				"cost %s: the match of the rule takes no such request", quote(c.Pattern.text))
+		}
 	}
 }
 
