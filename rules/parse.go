@@ -45,8 +45,7 @@ func Parse(name string, data []byte) (*File, error) {
 			sum := sha256.Sum256(data)
 			file.Name, file.Hash = name, hex.EncodeToString(sum[:])
 			p.warnings()
-			s.warns.sort()
-			file.Warnings = s.warns
+			file.Warnings = s.warnings()
 			return &file, nil
 		}
 	}

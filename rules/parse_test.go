@@ -350,7 +350,7 @@ func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
 			if err == nil && f == nil {
 				t.Error("neither a file nor an error")
 			}
-			if list, _ := err.(ErrorList); len(list) > maxErrors+1 || len(list.Error()) > 1<<20 {
+			if list, _ := err.(ErrorList); len(list) > maxShown+1 || len(list.Error()) > 1<<20 {
 				t.Errorf("%d errors in %d bytes", len(list), len(list.Error()))
 			}
 		})
@@ -431,7 +431,7 @@ func FuzzParseGivesAFileThatCompilesOrErrors(f *testing.F) {
 func checkErrors(t *testing.T, list ErrorList) {
 	t.Helper()
 	for i, e := range list {
-		if i > 0 && i < maxErrors && list[i-1].Pos.compare(e.Pos) > 0 {
+		if i > 0 && i < maxShown && list[i-1].Pos.compare(e.Pos) > 0 {
 			t.Errorf("%v comes before %v", list[i-1], e)
 		}
 		if strings.ContainsAny(e.Error(), "\n\r\x00\x1b") || strings.Count(e.Text(), "\n") > 2 || e.Msg == "" || e.Len < 1 {
@@ -486,11 +486,39 @@ func TestErrorsNameTheRuleTheyAreIn(t *testing.T) {
 	}
 }
 
-func TestManyErrorsAreCutOff(t *testing.T) {
-	_, err := Parse("f.yaml", []byte("upstream: http://a\nrules: []\nexempt:\n"+strings.Repeat("- x\n", maxErrors+5)))
-	list := err.(ErrorList)
-	if len(list) != maxErrors+1 || list[maxErrors].Msg != "more than 1000 errors; the rest are not shown" {
-		t.Errorf("%d errors; the last is %v", len(list), list[len(list)-1])
+func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
+	const head = "upstream: http://a\nrules: []\nexempt:\n"
+	for n, want := range map[int]string{
+		100:  "",
+		101:  "f.yaml: 1 error more; these are the first 100",
+		150:  "f.yaml: 50 errors more; these are the first 100",
+		5000: "f.yaml: 4900 errors more; these are the first 100",
+	} {
+		_, err := Parse("f.yaml", []byte(head+strings.Repeat("- x\n", n)))
+		list := err.(ErrorList)
+		last := ""
+		if len(list) > 100 {
+			last = list[100].Error()
+		}
+		if last != want || len(list) > 101 || list.Count() != fmt.Sprint(n, " errors") {
+			t.Errorf("%d errors: %d are shown, the last is %v, and %s are counted", n, len(list), list[len(list)-1], list.Count())
+		}
+		if list[99].Pos.Line != 103 {
+			t.Errorf("the hundredth is at %v", list[99].Pos)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("upstream: http://a\nrules:\n")
+	for i := range 3000 {
+		fmt.Fprintf(&b, "- {name: a%d, limt: 1/m, limit: 1}\n", i)
+	}
+	_, err := Parse("f.yaml", []byte(b.String()))
+	if list := err.(ErrorList); list.Count() != "6000 errors" || len(list) != 101 {
+		t.Errorf("%s, %d shown", list.Count(), len(list))
+	}
+	f := parse(t, strings.NewReplacer("limt: 1/m, limit: 1", "key: header.X, limit: 1/m").Replace(b.String()))
+	if got := f.Warnings; got.Count() != "3000 warnings" || got[100].Error() != "gateway.yaml: warning: 2900 warnings more; these are the first 100" {
+		t.Errorf("%s; the last is %v", got.Count(), got[len(got)-1])
 	}
 }
 

@@ -39,11 +39,9 @@ func (s *source) section(n *node, p part, what, where string) *section {
 // check reports the settings that the section's part has not.
 func (c *section) check() {
 	for _, key := range c.node.keys {
-		if c.full() {
-			return
-		}
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
+		case c.full():
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
