@@ -83,6 +83,7 @@ func (d *Doors) Connections() ConnectionStats {
 // receive lets a connection in, or closes it.
 func (d *Doors) receive(c net.Conn) {
 	e := d.entry.Load()
+	boundUnsent(c)
 	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d}
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)
