@@ -18,6 +18,11 @@ type parser struct {
 	// are true.
 	hashes   map[string]*node
 	insecure []*node
+	// named are the places of groups in the file by name, used those that
+	// something asks for; when groupsBroken some may be missing.
+	named        map[string]int
+	used         map[string]bool
+	groupsBroken bool
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -34,7 +39,7 @@ func Parse(name string, data []byte) (*File, error) {
 	root := decode(s, text)
 	if root != nil {
 		file := Defaults()
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 		if len(s.errs) == 0 {
 			sum := sha256.Sum256(data)
@@ -57,14 +62,14 @@ func FindAdmin(data []byte) Admin {
 		return file.Admin
 	}
 	if root := decode(s, text); root != nil {
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 	}
 	return file.Admin
 }
 
-// read reads the whole file into p.file. Upstreams come before the routes that
-// name them, and what rules inherit before the rules.
+// read reads the whole file into p.file. Upstreams and groups come before the
+// routes that name them, and what rules inherit before the rules.
 func (p *parser) read(root *node) {
 	if root.shape != mapping {
 		p.wrongShape(root, "a file", "settings, like upstream: http://localhost:3000")
@@ -81,6 +86,11 @@ func (p *parser) read(root *node) {
 	}
 	p.public()
 	p.process()
+	if v := p.top.get("groups"); v != nil {
+		p.groups(v)
+	} else {
+		p.groupsBroken = p.top.has("groups")
+	}
 	p.where()
 	p.who()
 	if v := p.top.get("reject"); v != nil {
@@ -253,13 +263,15 @@ func (p *parser) admin(n *node) {
 		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
 	case err != nil:
 		p.failText(at, "admin", err)
+	case strings.HasPrefix(addr, "systemd:"):
+		p.failAt(at, "use 127.0.0.1:9900, or unix: and a path", "admin %s: the admin listener binds its own address", quote(text))
 	case !loopback(addr):
 		p.failAt(at, "use 127.0.0.1:9900", "admin %s: other machines reach it; that needs a token, which %s", quote(text), notYet)
 	default:
 		p.file.Admin = Admin{Addr: addr, Pos: p.posOf(at)}
 		for _, l := range p.file.Listen {
 			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
-				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
+				p.failAt(at, "use another address", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
 			}
 		}
 	}
