@@ -33,11 +33,15 @@ var rows = []row{
 	{"S06", "Spellings of queries, 10,001 parameters among them", "12 of 12 the same key or 400", nil},
 	{"S07", "Tunnels: CONNECT, h2c, odd upgrades, PRI, OPTIONS *", "0 unmetered upstream requests of 9 tries", nil},
 	{"S08", "Framing of requests, ≥ 150 raw inputs", "0 unmetered upstream requests, 0 hangs > 5 s, no 5xx for a client's fault", nil},
-	{"S09", "HTTP/2 conformance: h2spec", "≥ 142 of 146", nil},
+	{"S09", "HTTP/2 conformance: h2spec", "≥ 142 of 146 over TLS; in cleartext 141 of 145", []suite{
+		{dir: "bench/conformance", names: "TestH2spec"},
+	}},
 	{"S10", "HTTP/2 floods", "RSS + ≤ 20 MB, another client's p99 ≤ 2×, connection closed", nil},
 	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", nil},
 	{"S12", "Limits of header, headers, URL and body", "431, 431, 414, 413 exactly, upstream 0", nil},
-	{"S13", "Slow clients, 200 of each kind", "all gone ≤ timeout + 1 s; a good client gets 100 % 200", nil},
+	{"S13", "Slow clients, 200 of each kind", "all gone ≤ timeout + 1 s; a good client gets 100 % 200", []suite{
+		{dir: "bench/conformance", names: "TestSlowhttptest"},
+	}},
 	{"S14", "Slow but honest readers and streams", "complete, 0 cut", nil},
 	{"S15", "File descriptors run out", "recovers ≤ 2 s; /healthz 100 %", nil},
 	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", nil},
@@ -45,7 +49,9 @@ var rows = []row{
 	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", nil},
 	{"S19", "Our headers survive 103, duplicates, 101, trailers, HEAD, 304", "6 of 6 exactly one value", nil},
 	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", nil},
-	{"S21", "gRPC interoperability", "all client cases", nil},
+	{"S21", "gRPC interoperability", "all client cases", []suite{
+		{dir: "bench/conformance", names: "TestGRPCInterop"},
+	}},
 	{"S22", "Exactness of the algorithms, ≥ 40 sets of numbers", "0 error, or refused", nil},
 	{"S23", "Live accuracy, 2 s at 4× the rate", "≤ + 1 permit, ≥ − 1 %", nil},
 	{"S24", "First requests of 1,000 new keys from 64 goroutines each", "exactly the burst, 1,000 of 1,000", nil},
@@ -71,5 +77,7 @@ var rows = []row{
 	{"S44", "100,000 odd methods, paths and keys", "number of series constant", nil},
 	{"S45", "Soak: 10 minutes of mixed faults", "goroutines ± 5, fds ± 5, RSS slope < 1 MB/min, 0 panics", nil},
 	{"S46", "Fuzzing of what reads clients' and operators' bytes", "0 crashers", nil},
-	{"S47", "Static analysis, Go ≥ 1.26.6", "0 findings", nil},
+	{"S47", "Static analysis, Go ≥ 1.26.6", "0 findings", []suite{
+		{dir: "bench/conformance", names: "TestStaticAnalysisFindsNothing"},
+	}},
 }
