@@ -26,13 +26,25 @@ var rows = []row{
 	{"S01", "Spoofed identity headers, 7 × 50", "0 extra permits of 350 tries", []suite{
 		{dir: "proxy", names: "TestSpoofedIdentityHeadersBuyNothing"},
 	}},
-	{"S02", "Who the client is behind proxies", "all of ≥ 60 inputs", nil},
-	{"S03", "One client on IPv6: /64, mapped, zone, port", "5 admitted of 50, in each of 6 families", nil},
-	{"S04", "Key headers: twice, with an underscore, nominated in Connection", "0 bypasses of 150", nil},
-	{"S05", "Spellings of paths (≥ 26) and of hosts (≥ 12, among 150)", "each the same counter or 4xx; the upstream sees what was matched", nil},
-	{"S06", "Spellings of queries, 10,001 parameters among them", "12 of 12 the same key or 400", nil},
+	{"S02", "Who the client is behind proxies", "all of ≥ 60 inputs", []suite{
+		{dir: "rules", names: "TestClientBehindTrustedProxies TestForwardedIsParsedOrIgnoredButNeverHalfParsed"},
+	}},
+	{"S03", "One client on IPv6: /64, mapped, zone, port", "5 admitted of 50, in each of 6 families", []suite{
+		{dir: "proxy", names: "TestAnAddressAdmitsItsLimitInWhateverFamilyOfSpellings"},
+	}},
+	{"S04", "Key headers: twice, with an underscore, nominated in Connection", "0 bypasses of 150", []suite{
+		{dir: "proxy", names: "TestNoTrickWithAKeysHeaderPassesTwice"},
+	}},
+	{"S05", "Spellings of paths (≥ 26) and of hosts (≥ 12, among 150)", "each the same counter or 4xx; the upstream sees what was matched", []suite{
+		{dir: "proxy", names: "TestNoSpellingOfAdminEscapesItsRule TestHostSpellingsAmong150HostsMeetTheirRule"},
+	}},
+	{"S06", "Spellings of queries, 10,001 parameters among them", "12 of 12 the same key or 400", []suite{
+		{dir: "proxy", names: "TestSpellingsOfAQueryKeyAreTheSameKeyOr400"},
+	}},
 	{"S07", "Tunnels: CONNECT, h2c, odd upgrades, PRI, OPTIONS *", "0 unmetered upstream requests of 9 tries", nil},
-	{"S08", "Framing of requests, ≥ 150 raw inputs", "0 unmetered upstream requests, 0 hangs > 5 s, no 5xx for a client's fault", nil},
+	{"S08", "Framing of requests, ≥ 150 raw inputs", "0 unmetered upstream requests, 0 hangs, no 5xx and no unit back for a client's fault", []suite{
+		{dir: "proxy", names: "TestOddFramingIsTheClientsFault TestOddRequestsOfHTTP2AreTheClientsFault"},
+	}},
 	{"S09", "HTTP/2 conformance: h2spec", "≥ 142 of 146 over TLS; in cleartext 141 of 145", []suite{
 		{dir: "bench/conformance", names: "TestH2spec"},
 	}},
