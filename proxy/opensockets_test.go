@@ -129,7 +129,7 @@ func TestLongKeysCostNoMoreMemoryThanShortOnes(t *testing.T) {
 			}
 		}
 		after := measure()
-		table := s.gateway.Current().rules.Rules[0].Live.Table
+		table := s.gateway.Current().rules.Rules[0].Base.Live.Table
 		if n := table.Stats().Keys; n != int64(keys)+1 {
 			t.Fatalf("%d keys are remembered, want %d", n, keys+1)
 		}
