@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +15,15 @@ import (
 // when the request is answered already: blocked, without a route, or without a
 // key that a rule insists on. Nothing has been charged then.
 func (x *exchange) match(snap *Snapshot) bool {
-	if snap.rules.Blocked(&x.facts) {
+	if snap.rules.Blocked(&x.facts) && x.facts.QueryError() == nil {
 		x.fail(problem{status: http.StatusForbidden, detail: "Requests like this one are blocked here."})
 		x.result = resultBlocked
 		return false
 	}
 	route := snap.rules.Route(&x.facts)
+	if err := x.facts.QueryError(); err != nil {
+		return x.badQuery(err) // both were decided without it
+	}
 	if route == nil {
 		x.fail(problem{status: http.StatusNotFound, detail: "No route of this gateway takes this request."})
 		return false
@@ -45,8 +49,7 @@ func (x *exchange) match(snap *Snapshot) bool {
 	}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
-		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
-		return false
+		return x.badQuery(err)
 	}
 	return x.keysFound()
 }
@@ -79,7 +82,7 @@ func keyProblem(h *rules.Hit) problem {
 	p := problem{status: http.StatusBadRequest, title: "Key missing", rules: []string{h.Rule.Name}}
 	rule, key := `Rule "`+h.Rule.Name+`"`, h.Rule.KeyText
 	if h.Missing {
-		p.detail = rule + " needs " + key + " in the request."
+		p.detail = rule + " needs " + needs(h.Rule) + " in the request."
 		return p
 	}
 	h.Plan.Live.FailedClosed.Add(1)
@@ -95,6 +98,20 @@ func keyProblem(h *rules.Hit) problem {
 	return p
 }
 
+// badQuery answers a request whose query some match or key reads, and cannot.
+func (x *exchange) badQuery(err error) bool {
+	x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+	return false
+}
+
+// needs says what a rule wants of a request's key.
+func needs(r *rules.Rule) string {
+	if len(r.Known) > 0 {
+		return "a known " + r.KeyText
+	}
+	return r.KeyText
+}
+
 // acquire asks the limiter (step 5) and answers what it refuses (step 6). What
 // the request holds already it is not asked for again.
 func (x *exchange) acquire(snap *Snapshot) bool {
@@ -105,8 +122,9 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
+	x.claims = slices.Grow(x.claims, len(x.hits)) // which moves no claim that is held: see holdSlots
 	for i := range x.hits {
-		if !x.holds(held, i) {
+		if held == 0 || !x.holds(held, i) {
 			x.claim(i)
 		}
 		x.settles = x.settles || x.hits[i].Rule.Settles()
@@ -120,11 +138,13 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	return x.decided(v)
 }
 
-// claim makes the claim of hit i.
+// claim makes the claim of hit i, in place: what is behind x.claims is zero.
 func (x *exchange) claim(i int) {
-	c := x.hits[i].Claim()
+	n := len(x.claims)
+	x.claims = slices.Grow(x.claims, 1)[:n+1]
+	c := &x.claims[n]
+	x.hits[i].Claim(c)
 	c.Tag = int32(i)
-	x.claims = append(x.claims, c)
 }
 
 // holds reports whether one of the first n claims is that of hit i.

@@ -35,6 +35,7 @@ type Facts struct {
 	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
 	sums  []valueSum // of values that were compared with hashes
 	found []uint32   // scratch of index.find
+	costs []uint32   // the same, of the index of a rule's costs
 
 	fields []fieldValue // of the body, as far as somebody asked for them
 	values []byte       // theirs
@@ -73,7 +74,8 @@ const maxScratch = 16 << 10
 func (f *Facts) Reset() {
 	*f = Facts{
 		buf: scratch(f.buf, maxScratch), text: scratch(f.text, maxScratch), value: scratch(f.value, maxScratch),
-		values: scratch(f.values, maxScratch), found: scratch(f.found, maxScratch/4), sums: f.sums[:0], fields: f.fields[:0],
+		values: scratch(f.values, maxScratch), found: scratch(f.found, maxScratch/4), costs: scratch(f.costs, maxScratch/4),
+		sums: f.sums[:0], fields: f.fields[:0],
 	}
 }
 

@@ -159,10 +159,10 @@ func TestBodiesThatCanBeReadInTwoWaysAreRefused(t *testing.T) {
 	close(up.hold)
 	g := serve(t, ports+"upstream: "+up.URL+"\nbody_limit: 200B"+loginRule)
 	for body, want := range map[string]int{
-		`{"username":"decoy","password":"x","username":"ann"}`:       400,
-		`{"username":"decoy","password":"x","USERNAME":"ann"}`:       400,
-		`{"username":"ann","password":"x"} {"username":"decoy"}`:     400,
-		"\ufeff" + `{"username":"ann","password":"x"}`:               400,
+		`{"username":"decoy","password":"x","username":"ann"}`:      400,
+		`{"username":"decoy","password":"x","USERNAME":"ann"}`:      400,
+		`{"username":"ann","password":"x"} {"username":"decoy"}`:    400,
+		"\ufeff" + `{"username":"ann","password":"x"}`:              400,
 		`{"username":"ann","x":"` + strings.Repeat("x", 200) + `"}`: 413,
 	} {
 		for _, contentType := range []string{"application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"} {
