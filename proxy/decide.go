@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"gateway/limit"
@@ -76,11 +77,12 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
+	first := len(x.claims)
+	x.claims = slices.Grow(x.claims, len(x.hits))[:first+len(x.hits)] // all zero: recycle clears them
 	for i := range x.hits {
-		h := &x.hits[i]
-		c := h.Claim()
+		h, c := &x.hits[i], &x.claims[first+i]
+		h.Claim(c)
 		c.Tag = int32(i)
-		x.claims = append(x.claims, c)
 		x.settles = x.settles || h.Rule.Settles()
 	}
 	var v limit.Verdict

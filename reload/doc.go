@@ -70,7 +70,7 @@
 //
 // # What it does not do
 //
-// It does not retry refused content by itself. It reads at most 1 MiB and one byte,
+// It does not retry refused content by itself. It reads at most 2 MiB and one byte,
 // and 64 MiB and one byte of a file beside it: larger content reaches Apply cut off
 // there, and Apply is expected to refuse it by its size, so that the message is the
 // same as that of every other way to load a file.

@@ -116,8 +116,8 @@ func TestTooMuchContentReachesApplyCutOffJustAboveTheLimit(t *testing.T) {
 	if _, err := l.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(a.next(t)); got != 1<<20+1 {
-		t.Errorf("Apply got %d bytes, want 1 MiB and one", got)
+	if got := len(a.next(t)); got != 2<<20+1 {
+		t.Errorf("Apply got %d bytes, want 2 MiB and one", got)
 	}
 }
 

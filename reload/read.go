@@ -12,7 +12,7 @@ import (
 
 // maxBytes is the most that is read of the file: one more than a configuration may
 // have, so that Apply can see that it is too large.
-const maxBytes = 1<<20 + 1
+const maxBytes = 2<<20 + 1
 
 // view is what one look at the file found: content, or the error of reading it.
 type view struct {

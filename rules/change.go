@@ -2,7 +2,9 @@ package rules
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -80,22 +82,17 @@ func (c *Change) groups(f, old *File) {
 // differences says how r differs from old.
 func (r *Rule) differences(old *Rule) []string {
 	var what []string
-	differ := func(name string, was, is any) {
-		if was != is {
-			what = append(what, fmt.Sprintf("%s %v → %v", name, was, is))
-		}
-	}
-	differ("limit", old.Base.Limit, r.Base.Limit)
+	differ(&what, "limit", old.Base.Limit, r.Base.Limit)
 	if old.Base.Burst > 0 && r.Base.Burst > 0 {
-		differ("burst", old.Base.Burst, r.Base.Burst)
+		differ(&what, "burst", old.Base.Burst, r.Base.Burst)
 	}
 	what = append(what, r.tierDifferences(old)...)
-	differ("algorithm", old.Algorithm, r.Algorithm)
-	differ("key", old.KeyText, r.KeyText)
-	differ("missing", old.recipe.missing, r.recipe.missing)
-	differ("known", orAny(old.Known), orAny(r.Known))
-	differ("cost", old.Cost, r.Cost)
-	if old.CostFrom != r.CostFrom {
+	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
+	differ(&what, "key", old.KeyText, r.KeyText)
+	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
+	differ(&what, "known", orAny(old.Known), orAny(r.Known))
+	differ(&what, "cost", old.Cost, r.Cost)
+	if old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs) {
 		what = append(what, "cost")
 	}
 	if old.Count != r.Count {
@@ -104,15 +101,15 @@ func (r *Rule) differences(old *Rule) []string {
 	if old.Refund != r.Refund {
 		what = append(what, "refund")
 	}
-	differ("fail: closed", old.Closed, r.Closed)
-	differ("match", old.MatchText, r.MatchText)
-	differ("dry_run", old.DryRun, r.DryRun)
-	differ("max_keys", old.MaxKeys, r.MaxKeys)
-	if old.Reject.Status != r.Reject.Status || old.Reject.text() != r.Reject.text() {
+	differ(&what, "fail: closed", old.Closed, r.Closed)
+	differ(&what, "match", old.MatchText, r.MatchText)
+	differ(&what, "dry_run", old.DryRun, r.DryRun)
+	differ(&what, "max_keys", old.MaxKeys, r.MaxKeys)
+	if !reflect.DeepEqual(&old.Reject, &r.Reject) {
 		what = append(what, "reject")
 	}
 	if len(what) == 0 && r.Base.Live != old.Base.Live {
-		differ("ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
+		differ(&what, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
 	return what
 }
@@ -160,8 +157,12 @@ func (r *Rule) tierDifferences(old *Rule) []string {
 	return what
 }
 
-// text returns all of r, to compare it.
-func (r Reject) text() string { return fmt.Sprintf("%+v", r) }
+// differ notes in what that something was and is now, if that is not the same.
+func differ[T comparable](what *[]string, name string, was, is T) {
+	if was != is {
+		*what = append(*what, fmt.Sprintf("%s %v → %v", name, was, is))
+	}
+}
 
 // Empty reports whether nothing is different.
 func (c Change) Empty() bool {
@@ -173,18 +174,14 @@ func (c Change) Empty() bool {
 //
 //	added "b"; changed "a" (limit 100/m → 10/m; counters kept); removed "c"; groups changed "vip" (3 → 2 listed); settings log
 //
-// and "nothing" when it is empty.
+// and "nothing" when it is empty. Of many rules the first are named.
 func (c Change) String() string {
 	var parts []string
 	if len(c.Added) > 0 {
 		parts = append(parts, "added "+quoteAll(c.Added))
 	}
 	if len(c.Changed) > 0 {
-		texts := make([]string, len(c.Changed))
-		for i, r := range c.Changed {
-			texts[i] = r.String()
-		}
-		parts = append(parts, "changed "+strings.Join(texts, ", "))
+		parts = append(parts, "changed "+some(c.Changed, RuleChange.String))
 	}
 	if len(c.Removed) > 0 {
 		parts = append(parts, "removed "+quoteAll(c.Removed))
@@ -220,10 +217,19 @@ func (r RuleChange) String() string {
 	return fmt.Sprintf("%q (%s; %s)", r.Name, strings.Join(r.What, ", "), counters)
 }
 
-func quoteAll(names []string) string {
-	quoted := slices.Clone(names)
-	for i, name := range quoted {
-		quoted[i] = fmt.Sprintf("%q", name)
+func quoteAll(names []string) string { return some(names, strconv.Quote) }
+
+// mostNamed is how many rules a line names one by one.
+const mostNamed = 20
+
+// some writes the first of a list, and how many more there are.
+func some[T any](list []T, text func(T) string) string {
+	var texts []string
+	for _, e := range list[:min(len(list), mostNamed)] {
+		texts = append(texts, text(e))
 	}
-	return strings.Join(quoted, ", ")
+	if more := len(list) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

@@ -54,8 +54,8 @@
 // The format is that of YAML 1.2, less what lets a limit be read otherwise than it
 // looks: a name given twice, nothing for a value, a second document, tags, merge
 // keys, 010 or 1e3 or 1.5 for a whole number. Aliases stand for their anchor's
-// value; all aliases together may stand for 100,000 values. A file has at most
-// 1 MiB, 100,000 values and 32 levels. ${…} is kept for substitution and refused
+// value; all aliases together may stand for 200,000 values. A file has at most
+// 2 MiB, 200,000 values and 32 levels. ${…} is kept for substitution and refused
 // until there is such a thing; a $ otherwise is text. Settings that the format
 // knows but this version does not have are refused, never ignored; the table in
 // settings.go says which they are.

@@ -136,7 +136,8 @@ rules: [{ name: at-once, key: ip, concurrency: 2, tiers: { gold: { concurrency: 
 func grants(s *Set, f *Facts) (*limit.Grant, bool) {
 	var claims []limit.Claim
 	for _, h := range s.Match(f, nil) {
-		claims = append(claims, h.Claim())
+		claims = append(claims, limit.Claim{})
+		h.Claim(&claims[len(claims)-1])
 	}
 	var l limit.Limiter
 	g, v := l.Acquire(context.Background(), 0, claims)
@@ -206,7 +207,8 @@ groups: { gold: { ip: 192.0.2.0/24 } }
 rules: [{ name: a, limit: 20/m, cost: 10, dry_run: true, fail: closed, refund: { status: 5xx }, tiers: { gold: { limit: 50/m } } }]
 `, nil)
 	h := s.Match(request("192.0.2.1"), nil)[0]
-	c := h.Claim()
+	var c limit.Claim
+	h.Claim(&c)
 	if c.N != 10 || c.Mode != limit.DryRun || !c.Closed || !c.Pending || c.Most != nil || c.Table != s.Rules[0].Plan("gold").Live.Table {
 		t.Errorf("claim %+v", c)
 	}
