@@ -54,14 +54,19 @@ var rows = []row{
 	{"S10", "HTTP/2 floods", "RSS + ≤ 20 MB, another client's p99 ≤ 2×, connection closed", []suite{
 		{dir: "cmd/gateway", names: "TestHTTP2FloodsHarmNobodyElse"},
 	}},
-	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", nil},
+	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", []suite{
+		{dir: "cmd/gateway", names: "TestMemoryIsInProportionToWhatAClientSends"},
+	}},
 	{"S12", "Limits of header, headers, URL and body", "431, 431, 414, 413 exactly, upstream 0", []suite{
 		{dir: "proxy", names: "TestLimitsHoldToTheUnit TestLimitsHoldOverHTTP2 TestABodyOverTheBoundIsRefusedByItsLengthAndCostsNothing"},
 	}},
 	{"S13", "Slow clients, 200 of each kind", "all gone ≤ timeout + 1 s; a good client gets 100 % 200", []suite{
+		{dir: "cmd/gateway", names: "TestSlowClientsAreLetGoAndHarmNobody"},
 		{dir: "bench/conformance", names: "TestSlowhttptest"},
 	}},
-	{"S14", "Slow but honest readers and streams", "complete, 0 cut", nil},
+	{"S14", "Slow but honest readers and streams", "complete, 0 cut", []suite{
+		{dir: "cmd/gateway", names: "TestSlowHonestReadersAndStreamsAreNotCut"},
+	}},
 	{"S15", "File descriptors run out", "recovers ≤ 2 s; /healthz 100 %", []suite{
 		{dir: "cmd/gateway", names: "TestFileDescriptorsRunOut"},
 	}},
@@ -77,7 +82,9 @@ var rows = []row{
 	{"S19", "Our headers survive 103, duplicates, 101, trailers, HEAD, 304", "6 of 6 exactly one value", []suite{
 		{dir: "proxy", names: "TestOurHeadersAreThereExactlyOnce"},
 	}},
-	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", nil},
+	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", []suite{
+		{dir: "cmd/gateway", names: "TestWebSocketSessionsAreByteEqualAndLeaveNothing"},
+	}},
 	{"S21", "gRPC interoperability", "all client cases", []suite{
 		{dir: "bench/conformance", names: "TestGRPCInterop"},
 	}},
@@ -97,7 +104,9 @@ var rows = []row{
 		{dir: "limit", names: "TestNoHistoryLetsMoreThroughThanTheLimit"},
 		{dir: "limit", names: "TestConcurrentHistoriesAreLinearizable", race: true},
 	}},
-	{"S27", "Refunds by client's fault: bad chunks, cancels, resets, early closes, 1,000 each", "0 refunds", nil},
+	{"S27", "Refunds by client's fault: bad chunks, cancels, resets, early closes, 1,000 each", "0 refunds", []suite{
+		{dir: "cmd/gateway", names: "TestClientFaultsGiveNothingBackAndAreNoServerErrors"},
+	}},
 	{"S28", "Clock: − 1 h, + 1 h, to and fro", "≤ burst extra, no lock-out > period", []suite{
 		{dir: "limit", names: "TestAlternatingClockNeitherGrantsNorLocksOut"},
 	}},
@@ -111,8 +120,9 @@ var rows = []row{
 	{"S31", "Half-written files, 4 pauses × 25", "0 partial lists applied", []suite{
 		{dir: "reload", names: "TestHalfAFileIsNotAppliedWhileItsWriterPausesForLessThanTheSettleTime TestHalfWrittenFileIsNeverAppliedWithinThePatience"},
 	}},
-	{"S32", "Storm of reloads", "0 failed, 0 mixed lists, goroutines ± 0, debt kept", []suite{
+	{"S32", "Storm of reloads", "0 failed, 0 mixed lists, goroutines ± 0, heap flat, debt kept", []suite{
 		{dir: "cmd/gateway", names: "TestStormOfSavesEndsInTheLastOne TestReloadOnRequestAHundredTimesLeavesNothingBehind"},
+		{dir: "proxy", names: "TestAThousandReloadsWithOpenSocketsLeaveTheHeapFlat"},
 	}},
 	{"S33", "Rule and upstream removed while in use", "50 of 50 finish", []suite{
 		{dir: "cmd/gateway", names: "TestRequestsOfARemovedRuleAndUpstreamFinish"},
