@@ -157,11 +157,14 @@ type Limits struct {
 	ConnectionsPerIP int64
 }
 
-// Admin is the admin listener: an address on the loopback, or off.
+// Admin is the admin listener: an address, or off.
 type Admin struct {
+	// Addr is on the loopback, or there is a Token.
 	Addr string
 	Off  bool
-	Pos  Pos
+	// Token is what a request must carry unless it only asks how the gateway does.
+	Token Secret
+	Pos   Pos
 }
 
 // Log says what is logged and how.

@@ -32,7 +32,8 @@ func (p *parser) warnings() {
 }
 
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
-	p.warn(p.posOf(n), p.width(n), hint, format, args...)
+	msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
+	p.warn(p.posOf(n), p.width(n), hint, "%s", msg)
 }
 
 func (p *parser) warnProxies() {

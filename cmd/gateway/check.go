@@ -38,7 +38,7 @@ func newCheck() *cobra.Command {
 }
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
-	file, err := rules.Parse(name, data)
+	file, err := outside().Parse(name, data)
 	var snap *proxy.Snapshot
 	if err == nil {
 		snap, err = proxy.Build(file, nil, nil) // reads the files it names, too

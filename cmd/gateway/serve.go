@@ -29,12 +29,13 @@ import (
 // server is a gateway that runs: the front door, its listeners, the admin
 // listener and the loop that follows the file.
 type server struct {
-	name   string // of the file, in messages
-	log    *logger
-	access *proxy.AccessLog
-	out    io.Writer
-	clock  *proxy.Clock
-	loop   *reload.Loop // nil without a file to follow
+	name    string // of the file, in messages
+	outside rules.Outside
+	log     *logger
+	access  *proxy.AccessLog
+	out     io.Writer
+	clock   *proxy.Clock
+	loop    *reload.Loop // nil without a file to follow
 
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
@@ -44,19 +45,30 @@ type server struct {
 }
 
 func newServer(name string, out, errs io.Writer, color string) *server {
-	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
+	s := &server{name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
 	s.access = proxy.NewAccessLog(out, "off")
 	return s
 }
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
+	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: s.stale}
+}
+
+// stale reports whether files beside the configuration file hold something else
+// than what runs.
+func (s *server) stale() bool {
+	for _, secret := range s.gateway.Current().Rules().File.Secrets() {
+		if secret.Stale(s.outside) {
+			return true
+		}
+	}
+	return s.gateway.Stale()
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
-	file, err := rules.Parse(s.name, data)
+	file, err := s.outside.Parse(s.name, data)
 	if err != nil {
 		return reload.Change{}, err
 	}
@@ -142,21 +154,35 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 	}
 	diff := now.Rules().Change(before.Rules()).String()
 	if now.Rules().Hash == before.Rules().Hash {
-		diff = "files of " + renewed(before, now)
+		diff = renewed(before, now)
 	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names the upstreams of which now has another pool.
+// renewed names what of now has read other files, or the same ones anew, than
+// before although the configuration file is the same.
 func renewed(before, now *proxy.Snapshot) string {
-	var names []string
+	var pools, secrets, parts []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
-			names = append(names, strconv.Quote(name))
+			pools = append(pools, strconv.Quote(name))
 		}
 	}
-	slices.Sort(names)
-	return "upstream " + strings.Join(names, ", ")
+	old := before.Rules().File.Secrets()
+	for name, secret := range now.Rules().File.Secrets() {
+		if !secret.Is(old[name].Reveal()) {
+			secrets = append(secrets, name)
+		}
+	}
+	slices.Sort(pools)
+	slices.Sort(secrets)
+	if len(pools) > 0 {
+		parts = append(parts, "files of upstream "+strings.Join(pools, ", "))
+	}
+	if len(secrets) > 0 {
+		parts = append(parts, "secret of "+strings.Join(secrets, ", "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {
@@ -309,6 +335,7 @@ func (s *server) adminHandler() http.Handler {
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
+		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 	})
 }
 

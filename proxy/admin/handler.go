@@ -14,10 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gateway/proxy"
+	"gateway/rules"
 )
 
-// Config is what the admin listener shows and can do. All fields but Dropped and
-// Connections are required.
+// Config is what the admin listener shows and can do. All fields but Dropped,
+// Connections and Token are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -30,6 +31,10 @@ type Config struct {
 	Reloads func() Reloads
 	// Build says what runs.
 	Build Build
+	// Token returns the token that a request must carry, unless it only asks how the
+	// gateway does; nil, and one that is not set, is none. Without one nobody but
+	// this machine is answered.
+	Token func() rules.Secret
 	// Dropped returns how many lines of the program's own log were lost; nil is none.
 	Dropped func() int64
 	// Connections reads the counters of the public connections; nil is none.
@@ -75,7 +80,7 @@ func NewHandler(c Config) http.Handler {
 		}
 		say(w, http.StatusOK, text)
 	})
-	return guard(mux)
+	return guard(c, mux)
 }
 
 func say(w http.ResponseWriter, status int, text string) {
@@ -87,11 +92,27 @@ func say(w http.ResponseWriter, status int, text string) {
 	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
 }
 
-// guard refuses what a web page could make a browser send: a request under a
-// name that is not this machine's, or from another origin.
-func guard(next http.Handler) http.Handler {
+// guard refuses whoever has not the token, and what a web page could make a
+// browser send: a request under a name that is not this machine's, or from another
+// origin. Whoever has the token is no web page.
+func guard(c Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host) {
+		var token rules.Secret
+		if c.Token != nil {
+			token = c.Token()
+		}
+		trusted := token.Is(bearer(r))
+		switch {
+		case trusted || openTo(r):
+		case token.IsSet():
+			w.Header().Set("WWW-Authenticate", `Bearer realm="gateway"`)
+			say(w, http.StatusUnauthorized, "this needs the token of the admin listener: Authorization: Bearer …")
+			return
+		case !overLoopback(r):
+			say(w, http.StatusForbidden, "without a token the admin listener answers to this machine only")
+			return
+		}
+		if !trusted && !isLocal(r.Host) {
 			say(w, http.StatusForbidden, "the admin listener answers to localhost and to IP addresses only, not to "+fmt.Sprintf("%q", r.Host))
 			return
 		}
@@ -108,6 +129,33 @@ func guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// openTo reports whether everybody may make the request who reaches the listener:
+// it asks how the gateway does.
+func openTo(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz", "/metrics":
+		return true
+	}
+	return false
+}
+
+// bearer returns the token that a request carries, or "".
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// overLoopback reports whether the request came to an address that only this
+// machine reaches.
+func overLoopback(r *http.Request) bool {
+	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // isLocal says that host is localhost or an address: a name an attacker's DNS
