@@ -47,6 +47,13 @@ type Claim struct {
 	// Spare is how many units must be left over once the N are taken, for claims
 	// that matter more; 0 or more.
 	Spare int64
+	// Most, unless nil, is how many units may be in use for this claim, 1 or more,
+	// whatever the Table's newest numbers say: the plans of one rule that count
+	// requests in progress share a State, so that a client that goes over to
+	// another plan keeps its requests counted. It is read when the claim is
+	// decided, so that a list that has lowered it holds at once. It is for Tables
+	// of slots only.
+	Most *atomic.Int64
 
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
@@ -189,10 +196,10 @@ func (c *Claim) ask(h home, now Instant) {
 	if g.token != nil {
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 	} else {
-		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+		c.next, c.Result = c.take(g, c.next, h.list, c.N)
 	}
 	if c.Spare > 0 && c.Result.OK && c.Result.Remaining < c.Spare {
-		c.next, c.Result = g.take(before, h.list, c.at, c.N+c.Spare)
+		c.next, c.Result = c.take(g, before, h.list, c.N+c.Spare)
 	}
 	c.next.Gen = g.num
 	if !g.nums.Slots { // whose second is a guess from whenever one asks
@@ -203,6 +210,14 @@ func (c *Claim) ask(h home, now Instant) {
 			g.soften(&c.Result, h, st, c.at, c.N)
 		}
 	}
+}
+
+// take asks for n units of st under g, or under what the claim has instead.
+func (c *Claim) take(g *generation, st State, list *stamps, n int64) (State, Result) {
+	if c.Most != nil {
+		return concurrency{c.Most.Load()}.Take(st, c.at, n)
+	}
+	return g.take(st, list, c.at, n)
 }
 
 // home returns where the State of the claim lives; without a State yet its st is nil.
@@ -227,7 +242,7 @@ func (c *Claim) peek(now Instant) Result {
 	if c.gen.token != nil {
 		c.gen.token.take(&st, c.at, 0, &r)
 	} else {
-		_, r = c.gen.take(st, h.list, c.at, 0)
+		_, r = c.take(c.gen, st, h.list, 0)
 	}
 	r.countFrom(now, c.at)
 	return r

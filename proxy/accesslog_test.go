@@ -224,8 +224,8 @@ func TestALineNamesTheDryRunRuleThatWouldHaveRefused(t *testing.T) {
 		}
 	}
 	for _, r := range s.gateway.Current().rules.Rules {
-		if r.Name == "trial" && r.Live.DryRunRejected.Load() != 8 {
-			t.Errorf("the trial would have refused %d, want 8", r.Live.DryRunRejected.Load())
+		if r.Name == "trial" && r.Base.Live.DryRunRejected.Load() != 8 {
+			t.Errorf("the trial would have refused %d, want 8", r.Base.Live.DryRunRejected.Load())
 		}
 	}
 }

@@ -18,13 +18,18 @@ const minProgress = 1 << 10
 // left: a slow honest download of any length lives, a stalled one ends.
 type conn struct {
 	net.Conn
-	span  time.Duration // 0 is no bound
-	peer  netip.AddrPort
+	span time.Duration // 0 is no bound
+	peer netip.AddrPort
+
+	local bool // peer is no address of its own, but that of all who come by a unix socket
+
 	early []byte // came behind a PROXY header; read first
 	doors *Doors
 	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
 	gone  atomic.Bool
 	heard atomic.Bool // a request came, or never will
+
+	traffic traffic
 }
 
 // hear notes that the connection is no newcomer any more.

@@ -62,14 +62,9 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	}
 	for i := range x.hits {
 		h := &x.hits[i]
-		mode := limit.Enforce
-		if h.Rule.DryRun {
-			mode = limit.DryRun
-		}
-		x.claims = append(x.claims, limit.Claim{
-			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: h.Rule.Cost,
-			Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
-		})
+		c := h.Claim()
+		c.Tag = int32(i)
+		x.claims = append(x.claims, c)
 		x.settles = x.settles || h.Rule.Settles()
 	}
 	var v limit.Verdict
@@ -90,7 +85,7 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 		x.shed()
 		return false
 	case v.Full:
-		x.full(x.refusing[0])
+		x.full(x.refusing[0].Rule)
 	default:
 		x.refuse(v)
 	}
@@ -105,8 +100,8 @@ func (x *exchange) note(v limit.Verdict) {
 		if c.Tag == overloadTag {
 			continue
 		}
-		rule := x.hits[c.Tag].Rule
-		live := rule.Live
+		hit := &x.hits[c.Tag]
+		rule, live := hit.Rule, hit.Plan.Live
 		switch {
 		case rule.DryRun:
 			switch {
@@ -123,25 +118,25 @@ func (x *exchange) note(v limit.Verdict) {
 		case c.Result.OK: // had room, but another had not
 		case v.Full:
 			live.FailedClosed.Add(1)
-			x.refusing = append(x.refusing, rule)
+			x.refusing = append(x.refusing, hit)
 		default:
 			live.Rejected.Add(1)
-			x.refusing = append(x.refusing, rule)
+			x.refusing = append(x.refusing, hit)
 		}
-		if nearLimit(rule, c.Result.Remaining) {
-			live.NearLimit.Add(1)
+		if nearLimit(hit.Plan, c.Result.Remaining) {
+			rule.Live.NearLimit.Add(1)
 		}
 	}
 	if len(x.refusing) > 1 {
 		sortByFile(x.refusing)
 	}
-	for _, rule := range x.refusing {
-		x.ruleNames = join(x.ruleNames, rule.Name)
+	for _, hit := range x.refusing {
+		x.ruleNames = join(x.ruleNames, hit.Rule.Name)
 	}
 }
 
 // nearLimit says that four fifths of the limit or more are used.
-func nearLimit(r *rules.Rule, remaining int64) bool { return remaining <= r.Size()/5 }
+func nearLimit(p *rules.Plan, remaining int64) bool { return remaining <= p.Size()/5 }
 
 func join(names, name string) string {
 	if names == "" {
@@ -150,9 +145,9 @@ func join(names, name string) string {
 	return strings.Join([]string{names, name}, ",")
 }
 
-func sortByFile(list []*rules.Rule) {
+func sortByFile(list []*rules.Hit) {
 	for i := 1; i < len(list); i++ {
-		for j := i; j > 0 && list[j-1].Index > list[j].Index; j-- {
+		for j := i; j > 0 && list[j-1].Rule.Index > list[j].Rule.Index; j-- {
 			list[j-1], list[j] = list[j], list[j-1]
 		}
 	}

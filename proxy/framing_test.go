@@ -74,7 +74,7 @@ func TestOddFramingIsTheClientsFault(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		got, paid := up.targets(), int(s.gateway.Current().rules.Rules[0].Live.Allowed.Load())
+		got, paid := up.targets(), int(s.gateway.Current().rules.Rules[0].Base.Live.Allowed.Load())
 		if len(got) > paid {
 			t.Errorf("%d requests reached the upstream, %d were paid for", len(got), paid)
 		}

@@ -74,7 +74,7 @@ func TestLimitsHoldToTheUnit(t *testing.T) {
 			t.Errorf("%s: %d requests at the upstream, want %d", row.name, got, before)
 		}
 	}
-	if n := s.gateway.Current().rules.Rules[0].Live.Allowed.Load(); n != int64(len(up.targets())) {
+	if n := s.gateway.Current().rules.Rules[0].Base.Live.Allowed.Load(); n != int64(len(up.targets())) {
 		t.Errorf("%d units taken for %d requests", n, len(up.targets()))
 	}
 }

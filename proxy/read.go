@@ -16,8 +16,8 @@ import (
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
 	x.limits, x.headers, x.keep, x.secrets = snap.timeouts, snap.headers, snap.keep, snap.secrets
+	x.meet()
 	x.takeBody()
-	x.peer = peerOf(r)
 	var client netip.Addr
 	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
 	x.id = requestID(r, x.trusted)
@@ -45,7 +45,7 @@ func (x *exchange) read(snap *Snapshot) bool {
 // takeBody puts x.body in the place of the request's body, if it has one.
 func (x *exchange) takeBody() {
 	if r := x.r; r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read}
+		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, conn: x.conn}
 		r.Body = x.body // the server keeps the one it closes
 	}
 }
@@ -137,13 +137,17 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// peerOf returns the other end of the connection of r, on which a request has
-// come herewith.
-func peerOf(r *http.Request) netip.AddrPort {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-		c.hear()
-		return c.peer
+// meet finds the connection of the request, on which one has come herewith, and
+// its other end.
+func (x *exchange) meet() {
+	c, ok := x.r.Context().Value(connKey{}).(*conn)
+	if !ok {
+		x.peer, _ = netip.ParseAddrPort(x.r.RemoteAddr)
+		return
 	}
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return peer
+	c.hear()
+	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
+		x.conn = c
+		c.traffic.begun()
+	}
 }

@@ -34,7 +34,7 @@ func (s *Set) Change(prev *Set) Change {
 		if old == nil {
 			c.Added = append(c.Added, r.Name)
 		} else if what := r.differences(old); len(what) > 0 {
-			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: what, Kept: r.Live == old.Live})
+			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: what, Kept: r.Base.Live == old.Base.Live})
 		}
 	}
 	if prev == nil {
@@ -57,9 +57,9 @@ func (r *Rule) differences(old *Rule) []string {
 			what = append(what, fmt.Sprintf("%s %v → %v", name, was, is))
 		}
 	}
-	differ("limit", old.Limit, r.Limit)
-	if old.Burst > 0 && r.Burst > 0 {
-		differ("burst", old.Burst, r.Burst)
+	differ("limit", old.Base.Limit, r.Base.Limit)
+	if old.Base.Burst > 0 && r.Base.Burst > 0 {
+		differ("burst", old.Base.Burst, r.Base.Burst)
 	}
 	differ("algorithm", old.Algorithm, r.Algorithm)
 	differ("key", old.KeyText, r.KeyText)
@@ -81,7 +81,7 @@ func (r *Rule) differences(old *Rule) []string {
 	if old.Reject.Status != r.Reject.Status || old.Reject.text() != r.Reject.text() {
 		what = append(what, "reject")
 	}
-	if len(what) == 0 && r.Live != old.Live {
+	if len(what) == 0 && r.Base.Live != old.Base.Live {
 		differ("ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
 	return what

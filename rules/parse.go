@@ -18,6 +18,11 @@ type parser struct {
 	// are true.
 	hashes   map[string]*node
 	insecure []*node
+	// named are the places of groups in the file by name, used those that
+	// something asks for; when groupsBroken some may be missing.
+	named        map[string]int
+	used         map[string]bool
+	groupsBroken bool
 }
 
 // Parse reads a configuration file as Outside.Parse does, with nothing outside.
@@ -37,7 +42,7 @@ func (o Outside) Parse(name string, data []byte) (*File, error) {
 	root := decode(s, text)
 	if root != nil {
 		file := Defaults()
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 		if len(s.errs) == 0 {
 			sum := sha256.Sum256(data)
@@ -60,14 +65,14 @@ func (o Outside) FindAdmin(name string, data []byte) Admin {
 		return file.Admin
 	}
 	if root := decode(s, text); root != nil {
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 	}
 	return file.Admin
 }
 
-// read reads the whole file into p.file. Upstreams come before the routes that
-// name them, and what rules inherit before the rules.
+// read reads the whole file into p.file. Upstreams and groups come before the
+// routes that name them, and what rules inherit before the rules.
 func (p *parser) read(root *node) {
 	if root.shape != mapping {
 		p.wrongShape(root, "a file", "settings, like upstream: http://localhost:3000")
@@ -84,6 +89,11 @@ func (p *parser) read(root *node) {
 	}
 	p.public()
 	p.process()
+	if v := p.top.get("groups"); v != nil {
+		p.groups(v)
+	} else {
+		p.groupsBroken = p.top.has("groups")
+	}
 	p.where()
 	p.who()
 	if v := p.top.get("reject"); v != nil {

@@ -409,6 +409,10 @@ func FuzzParseGivesAFileThatCompilesOrErrors(f *testing.F) {
 			return
 		}
 		checkErrors(t, file.Warnings)
+		file, err = file.ReadGroups(nil, func(string) ([]byte, error) { return []byte("192.0.2.1\n"), nil })
+		if err != nil {
+			t.Fatalf("accepted, but the groups are not: %v", err)
+		}
 		set, err := file.Compile(nil)
 		if err != nil {
 			t.Fatalf("accepted, but: %v", err)

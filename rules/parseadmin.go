@@ -35,13 +35,15 @@ func (p *parser) admin(n *node) {
 		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
 	case err != nil:
 		p.failText(at, "admin", err)
+	case strings.HasPrefix(addr, "systemd:"):
+		p.failAt(at, "use 127.0.0.1:9900, or unix: and a path", "admin %s: the admin listener binds its own address", quote(text))
 	case !loopback(addr) && needed:
 		p.failAt(at, `write { listen: "`+addr+`", token: { file: … } }, or 127.0.0.1:9900`, "admin %s: other machines reach it; that needs a token", quote(text))
 	default:
 		p.file.Admin.Addr, p.file.Admin.Pos = addr, p.posOf(at)
 		for _, l := range p.file.Listen {
 			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
-				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
+				p.failAt(at, "use another address", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
 			}
 		}
 	}

@@ -83,14 +83,26 @@ func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 	r.CostFrom, r.Cost = from, from.Reserve
 }
 
-// fits reports a cost that no client can ever pay.
+// fits reports a cost that no client can ever pay, or none of some tier.
 func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
-	size, what := r.Rate.Permits, "limit"
-	if hasBurst(r.Algorithm) {
-		size, what = r.Burst, "burst"
+	check := func(s *PlanSpec, of string) bool {
+		size, what := s.Rate.Permits, "limit"
+		if hasBurst(r.Algorithm) {
+			size, what = s.Burst, "burst"
+		}
+		fits := size == 0 || cost <= size
+		if !fits {
+			p.failAt(v, "", "cost %d can never pass: the %s%s is %d", cost, what, of, size)
+		}
+		return fits
 	}
-	if size > 0 && cost > size {
-		p.failAt(v, "", "cost %d can never pass: the %s is %d", cost, what, size)
+	if !check(&r.PlanSpec, "") {
+		return
+	}
+	for i := range r.Tiers {
+		if t := &r.Tiers[i]; !check(&t.PlanSpec, " of tier "+quote(t.Group)) {
+			return
+		}
 	}
 }
 

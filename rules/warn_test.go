@@ -29,6 +29,8 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"route never reached":    {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /a/b}\n- {}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
 		"route after a catchall": {"upstreams: {a: http://a}\nroutes:\n- {}\n- {match: GET /a}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
 		"no catch-all":           {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\nrules:\n" + ip, []string{"2:1 no route takes everything"}},
+		"priority alone":         {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /b, priority: critical}\n- {priority: normal}\nrules:\n" + ip, []string{"4:15 priority without overload"}},
+		"priority, overload":     {"overload: {max_in_flight: 9}\nupstreams: {a: http://a}\nroutes:\n- {priority: critical}\nrules:\n" + ip, nil},
 		"unused upstream":        {"upstreams: {a: http://a, b: http://b}\nroutes: [{upstream: a}]\nrules:\n" + ip, []string{"1:26 no route leads to upstream \"b\""}},
 		"long period":            {public + "- {name: a, limit: 1000/h}\n", []string{"3:20 all 1000 of 1000/h may come in one second"}},
 		"long period, burst":     {public + "- {name: a, limit: 1000/h, burst: 10}\n", nil},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -65,14 +66,23 @@ func ask(ctx context.Context, method, path, given, config string, patience time.
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+admin.Addr+path, nil)
+	transport := &http.Transport{} // no proxy of the environment between us
+	host := admin.Addr
+	if socket, ok := strings.CutPrefix(admin.Addr, "unix:"); ok {
+		host = "localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
 	if admin.Token.IsSet() {
 		req.Header.Set("Authorization", "Bearer "+admin.Token.Reveal())
 	}
-	client := &http.Client{Transport: &http.Transport{}} // no proxy of the environment between us
+	client := &http.Client{Transport: transport}
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if err != nil {

@@ -37,6 +37,8 @@ type server struct {
 	clock   *proxy.Clock
 	loop    *reload.Loop // nil without a file to follow
 
+	inherited map[string][]*os.File // sockets that systemd has bound, by name
+
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
@@ -45,7 +47,9 @@ type server struct {
 }
 
 func newServer(name string, out, errs io.Writer, color string) *server {
-	s := &server{name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
+	s := &server{
+		name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets(),
+	}
 	s.access = proxy.NewAccessLog(out, "off")
 	return s
 }
@@ -84,7 +88,9 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if first {
 		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
 		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
+		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
+		s.admin.SocketMode = 0o660 // the owner and the group
 	}
 	public, private, err := s.bind(file)
 	if err != nil {
@@ -249,6 +255,8 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 		ready()
 	}
 	daemon.SdNotify(false, daemon.SdNotifyReady)
+	wg.Go(func() { pat(work) })
+	s.warnUnused()
 	// From here until it has ended the loop alone changes what is open.
 	follow, unfollow := context.WithCancel(work)
 	defer unfollow()

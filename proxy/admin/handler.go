@@ -153,9 +153,13 @@ func bearer(r *http.Request) string {
 // overLoopback reports whether the request came to an address that only this
 // machine reaches.
 func overLoopback(r *http.Request) bool {
-	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return addr.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
 }
 
 // isLocal says that host is localhost or an address: a name an attacker's DNS

@@ -1,0 +1,75 @@
+package main
+
+import "strings"
+
+// row is a promise of the scorecard.
+type row struct {
+	id     string
+	title  string
+	target string  // what passes
+	tests  []suite // none: not built yet
+}
+
+// suite names tests of one package.
+type suite struct {
+	dir   string // from the root of the repository
+	names string // separated by spaces
+	race  bool   // with the race detector
+	long  bool   // takes minutes: behind the build tag "long", and run with -long only
+}
+
+func (s suite) all() []string { return strings.Fields(s.names) }
+
+// rows is the scorecard. A test that belongs here is added to its row and says
+// its figure with t.Attr.
+var rows = []row{
+	{"S01", "Spoofed identity headers, 7 × 50", "0 extra permits of 350 tries", []suite{
+		{dir: "proxy", names: "TestSpoofedIdentityHeadersBuyNothing"},
+	}},
+	{"S02", "Who the client is behind proxies", "all of ≥ 60 inputs", nil},
+	{"S03", "One client on IPv6: /64, mapped, zone, port", "5 admitted of 50, in each of 6 families", nil},
+	{"S04", "Key headers: twice, with an underscore, nominated in Connection", "0 bypasses of 150", nil},
+	{"S05", "Spellings of paths (≥ 26) and of hosts (≥ 12, among 150)", "each the same counter or 4xx; the upstream sees what was matched", nil},
+	{"S06", "Spellings of queries, 10,001 parameters among them", "12 of 12 the same key or 400", nil},
+	{"S07", "Tunnels: CONNECT, h2c, odd upgrades, PRI, OPTIONS *", "0 unmetered upstream requests of 9 tries", nil},
+	{"S08", "Framing of requests, ≥ 150 raw inputs", "0 unmetered upstream requests, 0 hangs > 5 s, no 5xx for a client's fault", nil},
+	{"S09", "HTTP/2 conformance: h2spec", "≥ 142 of 146", nil},
+	{"S10", "HTTP/2 floods", "RSS + ≤ 20 MB, another client's p99 ≤ 2×, connection closed", nil},
+	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", nil},
+	{"S12", "Limits of header, headers, URL and body", "431, 431, 414, 413 exactly, upstream 0", nil},
+	{"S13", "Slow clients, 200 of each kind", "all gone ≤ timeout + 1 s; a good client gets 100 % 200", nil},
+	{"S14", "Slow but honest readers and streams", "complete, 0 cut", nil},
+	{"S15", "File descriptors run out", "recovers ≤ 2 s; /healthz 100 %", nil},
+	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", nil},
+	{"S17", "Faults of upstreams, ≥ 30", "all the right status; a truncated answer never whole; nothing leaked", nil},
+	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", nil},
+	{"S19", "Our headers survive 103, duplicates, 101, trailers, HEAD, 304", "6 of 6 exactly one value", nil},
+	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", nil},
+	{"S21", "gRPC interoperability", "all client cases", nil},
+	{"S22", "Exactness of the algorithms, ≥ 40 sets of numbers", "0 error, or refused", nil},
+	{"S23", "Live accuracy, 2 s at 4× the rate", "≤ + 1 permit, ≥ − 1 %", nil},
+	{"S24", "First requests of 1,000 new keys from 64 goroutines each", "exactly the burst, 1,000 of 1,000", nil},
+	{"S25", "Sweeps and evictions beside takes and refunds", "0 extra permits", nil},
+	{"S26", "Ledger: random takes, refunds, cancels, reloads", "invariants hold; linearizable", nil},
+	{"S27", "Refunds by client's fault: bad chunks, cancels, resets, early closes, 1,000 each", "0 refunds", nil},
+	{"S28", "Clock: − 1 h, + 1 h, to and fro", "≤ burst extra, no lock-out > period", nil},
+	{"S29", "Ways to save the file, 10 × 10", "100 of 100 applied", nil},
+	{"S30", "Bad files, ≥ 40", "all refused, the old list serves, 0 requests fail", nil},
+	{"S31", "Half-written files, 4 pauses × 25", "0 partial lists applied", nil},
+	{"S32", "Storm of reloads", "0 failed, 0 mixed lists, goroutines ± 0, debt kept", nil},
+	{"S33", "Rule and upstream removed while in use", "50 of 50 finish", nil},
+	{"S34", "Faults of Redis", "10 of 10; one execution a request", nil},
+	{"S35", "Two gateways, one bucket", "admitted = limit", nil},
+	{"S36", "Keys in Redis", "0 without TTL", nil},
+	{"S37", "Certificates by ACME", "served in 200 of 200 handshakes", nil},
+	{"S38", "Random server names, 1,000", "0 orders", nil},
+	{"S39", "Faults of the certificate store", "serves; keys 0600, folders 0700", nil},
+	{"S40", "TLS scanners", "0 findings of severity ≥ MEDIUM", nil},
+	{"S41", "Drain with 50 requests, 10 WebSockets and HTTP/2 in flight", "50 of 50, WebSockets ≤ grace, exit 0", nil},
+	{"S42", "Admin listener: exposure, CSRF, rebinding, 12 tries", "12 of 12 refused", nil},
+	{"S43", "Secrets in 10 places, 20 injections into the log", "0 leaks; 1 valid line a request", nil},
+	{"S44", "100,000 odd methods, paths and keys", "number of series constant", nil},
+	{"S45", "Soak: 10 minutes of mixed faults", "goroutines ± 5, fds ± 5, RSS slope < 1 MB/min, 0 panics", nil},
+	{"S46", "Fuzzing of what reads clients' and operators' bytes", "0 crashers", nil},
+	{"S47", "Static analysis, Go ≥ 1.26.6", "0 findings", nil},
+}
