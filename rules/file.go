@@ -68,6 +68,7 @@ type File struct {
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
 
+	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
 }
 

@@ -18,6 +18,9 @@ type parser struct {
 	// are true.
 	hashes   map[string]*node
 	insecure []*node
+	// blind, unless it is nil, says that secrets are not to be read, and takes the
+	// nodes that hold one.
+	blind map[*node]bool
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing.
 	named        map[string]int
@@ -46,7 +49,7 @@ func (o Outside) Parse(name string, data []byte) (*File, error) {
 		p.read(root)
 		if len(s.errs) == 0 {
 			sum := sha256.Sum256(data)
-			file.Name, file.Hash = name, hex.EncodeToString(sum[:])
+			file.Name, file.Hash, file.data = name, hex.EncodeToString(sum[:]), data
 			p.warnings()
 			s.warns.sort()
 			file.Warnings = s.warns
@@ -154,6 +157,10 @@ func (p *parser) listen(n *node) {
 			continue
 		}
 		first[addr] = p.posOf(item)
+		p.show(item)
+		if addr == p.file.Admin.Addr && !p.top.has("admin") {
+			p.failAt(item, "use another address, or give admin one", "listen %s: the admin listener has this address", quote(text))
+		}
 		p.file.Listen = append(p.file.Listen, Listen{Addr: addr, Pos: p.posOf(item)})
 	}
 }

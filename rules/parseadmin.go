@@ -18,6 +18,7 @@ func (p *parser) admin(n *node) {
 		}
 		needed = c.lacks("token")
 		if at = c.get("listen"); at == nil {
+			p.apart(n)
 			return
 		}
 	}
@@ -40,11 +41,19 @@ func (p *parser) admin(n *node) {
 	case !loopback(addr) && needed:
 		p.failAt(at, `write { listen: "`+addr+`", token: { file: … } }, or 127.0.0.1:9900`, "admin %s: other machines reach it; that needs a token", quote(text))
 	default:
+		p.show(at)
 		p.file.Admin.Addr, p.file.Admin.Pos = addr, p.posOf(at)
-		for _, l := range p.file.Listen {
-			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
-				p.failAt(at, "use another address", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
-			}
+		p.apart(at)
+	}
+}
+
+// apart reports that the admin listener, which is set at n, has the address of a
+// public one.
+func (p *parser) apart(n *node) {
+	addr := p.file.Admin.Addr
+	for _, l := range p.file.Listen {
+		if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
+			p.failAt(n, "use another address", "admin %s: the public listener at %s has this address", quote(addr), l.Pos)
 		}
 	}
 }

@@ -170,6 +170,7 @@ func (s *source) prefixes(n *node, what string) Prefixes {
 	for _, item := range s.someOf(n, what) {
 		if some, ok := readOne(s, item, what, ParsePrefix); ok {
 			all = append(all, some...)
+			s.show(item)
 		}
 	}
 	return NewPrefixes(all)

@@ -108,6 +108,7 @@ func (p *parser) servers(n *node, what string) []Server {
 		}
 		seen[u.String()] = true
 		server.URL, server.Socket = u, socketOf(u)
+		p.show(item)
 		if server.Backup {
 			backups++
 		}

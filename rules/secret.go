@@ -128,6 +128,9 @@ func (p *parser) secret(n *node, what string) Secret {
 		case n.origin == nil:
 			p.warnAt(n, "write { file: … }, { env: … } or { credential: … }", "%s stands in this file: whoever reads the file has it", what)
 		}
+		if p.blind != nil && n.origin == nil {
+			p.blind[n] = true
+		}
 		s.value = &text
 		return s
 	}
@@ -155,6 +158,9 @@ func (p *parser) secret(n *node, what string) Secret {
 
 // readSecret fetches the secret from the place that n names.
 func (p *parser) readSecret(s Secret, n *node, what string) Secret {
+	if p.blind != nil {
+		return Secret{}
+	}
 	text, ok := p.textLike(n, s.Source, "a name")
 	switch {
 	case !ok:

@@ -40,6 +40,9 @@ type source struct {
 	at      mark   // the place asked for last
 
 	patterns int // alternatives of all matches so far
+	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
+	// it comes from.
+	harmless map[*node]bool
 }
 
 // mark is a place in a file.
@@ -147,6 +150,13 @@ func countMarks(lines []string) int {
 		}
 	}
 	return marks
+}
+
+// show notes that the value of n can be shown.
+func (s *source) show(n *node) {
+	if s.harmless != nil {
+		s.harmless[n] = true
+	}
 }
 
 // line returns line n, counted from 1, or "".

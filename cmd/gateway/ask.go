@@ -98,6 +98,6 @@ func ask(ctx context.Context, method, path, given, config string, patience time.
 			hint: "it is admin.token of its file: name the file with -c, and run as somebody who may read the token",
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	return res.StatusCode, string(text), err
 }

@@ -340,6 +340,7 @@ func (s *server) adminHandler() http.Handler {
 		Ready:       func() bool { return !s.draining.Load() },
 		Reload:      s.reload,
 		Reloads:     s.reloads,
+		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,

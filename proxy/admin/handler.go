@@ -27,6 +27,8 @@ type Config struct {
 	// Reload reads the file now and returns what changed. Its error has the
 	// errors of the file in it.
 	Reload func(context.Context) (string, error)
+	// Settings returns all settings in force without secrets, as YAML or as JSON.
+	Settings func(asJSON bool) ([]byte, error)
 	// Reloads returns how the reloads went so far.
 	Reloads func() Reloads
 	// Build says what runs.
@@ -80,16 +82,34 @@ func NewHandler(c Config) http.Handler {
 		}
 		say(w, http.StatusOK, text)
 	})
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, r *http.Request) {
+		asJSON := r.URL.Query().Get("format") == "json" || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
+		text, err := c.Settings(asJSON)
+		if err != nil {
+			say(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		kind := "application/yaml"
+		if asJSON {
+			kind = "application/json"
+		}
+		head(w, http.StatusOK, kind)
+		w.Write(text)
+	})
 	return guard(c, mux)
 }
 
 func say(w http.ResponseWriter, status int, text string) {
+	head(w, status, "text/plain; charset=utf-8")
+	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+}
+
+func head(w http.ResponseWriter, status int, kind string) {
 	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
 }
 
 // guard refuses whoever has not the token, and what a web page could make a
