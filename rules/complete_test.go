@@ -40,6 +40,11 @@ func completed(t testing.TB, o Outside, f *File) string {
 		if diff := sameFile(f, again); diff != "" {
 			t.Fatalf("%s, JSON %v (-the file +its settings):\n%s\n%s", f.Name, asJSON, diff, data)
 		}
+		for _, w := range again.Warnings {
+			if !slices.ContainsFunc(f.Warnings, func(v *Error) bool { return v.Msg == w.Msg || strings.Contains(w.Msg, "this route is never reached") }) {
+				t.Fatalf("%s: the settings are warned of: %v\n%s", f.Name, w, data)
+			}
+		}
 		if twice, err := again.all(o, asJSON, false); err != nil || string(twice) != text {
 			t.Fatalf("the settings of the settings differ: %v\n%s", err, cmp.Diff(text, string(twice)))
 		}

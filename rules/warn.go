@@ -92,7 +92,7 @@ func (p *parser) warnPriority() {
 		return
 	}
 	for _, item := range routes.items {
-		if key := item.key("priority"); key != nil {
+		if key := item.key("priority"); key != nil && item.named("priority").text != Normal.String() {
 			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
 			return
 		}
