@@ -217,10 +217,8 @@ func ledgerHistory(r *rapid.T) {
 				l.settleAbsence(false)
 			}
 		case "split":
-			if s := l.table.lock(key(0)); s.depth < 3 {
-				l.table.split(s, key(0)).mu.Unlock()
-			} else {
-				s.mu.Unlock()
+			if depth(l.table, key(0)) < 3 {
+				split(r, l.table, key(0))
 			}
 		}
 	}

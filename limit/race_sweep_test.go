@@ -41,6 +41,10 @@ func TestRequestWaitingForAShardFollowsItsKey(t *testing.T) {
 	for round := range 300 {
 		table := tokenTable(t, 1, time.Hour, 1)
 		s := table.lock(key(0))
+		g := s.plan(true)
+		if !table.prepare(&g) {
+			t.Fatal("no memory")
+		}
 		var waiting sync.WaitGroup
 		for i := range 4 {
 			waiting.Go(func() { take(table, start, key(i), 1) })
@@ -49,10 +53,13 @@ func TestRequestWaitingForAShardFollowsItsKey(t *testing.T) {
 			runtime.Gosched() // nearly always long enough for them to come to the lock
 		}
 		if round%2 == 0 {
-			table.split(s, key(0)).mu.Unlock()
+			table.split(s, g.next, key(0))
+			s.mu.Unlock()
+			table.release(shardSize)
 		} else {
 			s.mu.Unlock()
 			table.Sweep(start)
+			table.release(g.bytes())
 		}
 		waiting.Wait()
 		for i := range 4 {

@@ -137,7 +137,7 @@ func TestContentWithoutAFinalNewlineIsUsedWithAWarning(t *testing.T) {
 		time.Sleep(1500 * ms)
 		same(t, "applied", m.applied(), []string{"limit: 1"})
 		same(t, "log", m.lines(t)[1:], []line{
-			{Level: "WARN", Msg: "configuration reloaded", Warning: unfinishedWarning},
+			{Level: "WARN", Msg: "configuration reloaded", Warning: unfinishedWarning(view{})},
 		})
 		outcome, err := m.Trigger(t.Context())
 		if outcome.Result != Unchanged || err != nil {

@@ -40,7 +40,7 @@ func (c *completer) complete(root *node) *node {
 			c.pool(pools.items[i])
 		}
 	}
-	c.fill(top, partFile, nil)
+	c.fill(top, partFile)
 	c.dependent(top)
 	return top
 }
@@ -119,12 +119,12 @@ func (c *completer) pool(pool *node) {
 	}
 }
 
-// fill adds to n, of part p, the presets it does not have, but for those named in
-// without; and so on below it.
-func (c *completer) fill(n *node, p part, without []string) {
+// fill adds to n, of part p, the presets it does not have; and so on below it.
+func (c *completer) fill(n *node, p part) {
 	if n.shape != mapping {
 		return
 	}
+	without := without(n, p)
 	for _, d := range presets[p] {
 		if n.key(d.name) == nil && !slices.Contains(without, d.name) {
 			n.put(d.name, presetNode(d.text))
@@ -132,13 +132,13 @@ func (c *completer) fill(n *node, p part, without []string) {
 	}
 	for name, of := range inside[p] {
 		if v := n.named(name); v != n {
-			c.fill(v, of, nil)
+			c.fill(v, of)
 		}
 	}
 	for name, of := range items[p] {
 		if list := n.named(name); list != n {
 			for _, item := range list.items {
-				c.fill(item, of, c.without(item, of))
+				c.fill(item, of)
 			}
 		}
 	}
@@ -146,9 +146,12 @@ func (c *completer) fill(n *node, p part, without []string) {
 }
 
 // without returns the presets that do not go with what else n has.
-func (c *completer) without(n *node, p part) []string {
-	if p == partRule && n.key("concurrency") != nil {
+func without(n *node, p part) []string {
+	switch {
+	case p == partRule && n.key("concurrency") != nil:
 		return []string{"algorithm", "cost"}
+	case p == partCost && n.key("header") == nil: // the cost of patterns
+		return []string{"reserve", "max"}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func (p *parser) groups(n *node) {
 	if len(n.keys) == 0 {
 		p.failAt(n, "remove it", "groups is empty")
 	}
+	before := len(p.errs)
 	for i, key := range n.keys {
 		g := Group{Name: key.text, Pos: p.posOf(key)}
 		if !groupName.MatchString(key.text) {
@@ -29,7 +30,7 @@ func (p *parser) groups(n *node) {
 		p.named[g.Name] = len(p.file.Groups)
 		p.file.Groups = append(p.file.Groups, g)
 	}
-	p.groupsBroken = n.partial
+	p.groupsBroken, p.membersBroken = n.partial, len(p.errs) > before
 }
 
 // members reads what a group holds: attributes and their values.

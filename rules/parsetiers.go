@@ -80,7 +80,7 @@ func (p *parser) known(c *section, r *RuleSpec) {
 			p.failAt(item, "remove it", "known: group %s is named twice", quote(name))
 		default:
 			g := &p.file.Groups[p.named[name]]
-			if len(g.Members) > 0 && !slices.ContainsFunc(r.Key, g.lists) {
+			if !p.membersBroken && !slices.ContainsFunc(r.Key, g.lists) {
 				p.failAt(item, "give the group values of what the rule is keyed on",
 					"known: group %s lists no %s, so no key would be known", quote(name), NewRecipe(r.Key, r.Missing, 0))
 			}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"io/fs"
@@ -83,6 +84,24 @@ func (f *File) Secrets() map[string]Secret {
 	return all
 }
 
+// SecretFiles returns the paths of the files from which a configuration file takes
+// secrets, also if they cannot be read; none if anything else is wrong with it.
+func (o Outside) SecretFiles(name string, data []byte) []string {
+	if !bytes.Contains(data, []byte("file")) && !bytes.Contains(data, []byte("credential")) {
+		return nil
+	}
+	s, text := readSource(Outside{Env: o.Env}, name, data)
+	file := Defaults()
+	p := &parser{source: s, file: &file, used: map[string]bool{}, blind: map[*node]bool{}}
+	if root := decode(s, text); root != nil {
+		p.read(root)
+	}
+	if len(s.errs) > 0 {
+		return nil
+	}
+	return p.secretFiles
+}
+
 // read returns what the place of the secret holds, without the newline at the end.
 func (s Secret) read(o Outside) (value string, mode fs.FileMode, err *TextError) {
 	if s.Source == "env" {
@@ -158,9 +177,6 @@ func (p *parser) secret(n *node, what string) Secret {
 
 // readSecret fetches the secret from the place that n names.
 func (p *parser) readSecret(s Secret, n *node, what string) Secret {
-	if p.blind != nil {
-		return Secret{}
-	}
 	text, ok := p.textLike(n, s.Source, "a name")
 	switch {
 	case !ok:
@@ -192,6 +208,12 @@ func (p *parser) readSecret(s Secret, n *node, what string) Secret {
 			return Secret{}
 		}
 		s.from = filepath.Join(dir, text)
+	}
+	if p.blind != nil {
+		if s.Source != "env" {
+			p.secretFiles = append(p.secretFiles, s.from)
+		}
+		return Secret{}
 	}
 	value, mode, err := s.read(p.outside)
 	switch {

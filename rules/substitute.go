@@ -106,7 +106,7 @@ func (c *converter) variable(n *node, off int) (value, name string, width int) {
 		return fail("", "variable %s holds a control character", name)
 	}
 	if c.substituted += len(value); c.substituted > maxSubstituted {
-		return fail("", "with variable %s the file is larger than 1 MiB", name)
+		return fail("", "with variable %s the file is larger than 2 MiB", name)
 	}
 	return value, name, width
 }

@@ -128,7 +128,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		case strings.HasPrefix(text, "!"):
 			form = reading
 		case name == "5 MB": // the fault is in no line
-			form = regexp.MustCompile(regexp.QuoteMeta(g.path) + `: .* 1 MiB`)
+			form = regexp.MustCompile(regexp.QuoteMeta(g.path) + `: .* 2 MiB`)
 		}
 		for _, e := range errorsOf(t, list[n-1]) {
 			if !form.MatchString(e) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/proxy"
+	"gateway/reload"
 	"gateway/rules"
 )
 
@@ -62,6 +63,9 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 // loadFile reads a file, and the files that it names, without any effect.
 func loadFile(name string, data []byte) (*proxy.Snapshot, error) {
 	file, err := outside().Parse(name, data)
+	if err == nil {
+		file, err = file.ReadGroups(nil, reload.ReadFile)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +95,9 @@ func describeRules(out io.Writer, set *rules.Set) {
 			who = "for all together"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
+		for _, tier := range r.Tiers {
+			fmt.Fprintf(w, "  \t\t  of %s\t%s\n", tier.Tier, tier.Describe())
+		}
 	}
 	w.Flush()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
@@ -56,11 +58,13 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: s.stale}
+	s.loop = &reload.Loop{
+		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.groupFiles, BesideWhole: s.secretFiles, Stale: s.stale,
+	}
 }
 
-// stale reports whether files beside the configuration file hold something else
-// than what runs.
+// stale reports whether what the file has taken from outside is something else by
+// now.
 func (s *server) stale() bool {
 	for _, secret := range s.gateway.Current().Rules().File.Secrets() {
 		if secret.Stale(s.outside) {
@@ -70,15 +74,53 @@ func (s *server) stale() bool {
 	return s.gateway.Stale()
 }
 
+// parsed is the file that was read last, so that it is parsed once.
+type parsed struct {
+	data []byte
+	file *rules.File
+	err  error
+}
+
+// parse parses a version of the file; again if it has secrets, or is not good,
+// since what is outside may be something else by now.
+func (s *server) parse(data []byte) (*rules.File, error) {
+	if p := &s.parsed; p.file == nil || len(p.file.Secrets()) > 0 || !bytes.Equal(data, p.data) {
+		p.file, p.err = s.outside.Parse(s.name, data)
+		p.data = data
+	}
+	return s.parsed.file, s.parsed.err
+}
+
+// groupFiles returns the files to follow beside the configuration that are lists.
+func (s *server) groupFiles(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return nil // which apply says
+	}
+	return file.GroupFiles()
+}
+
+// secretFiles returns the files to follow that hold secrets.
+func (s *server) secretFiles(data []byte) []string { return s.outside.SecretFiles(s.name, data) }
+
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
-	file, err := s.outside.Parse(s.name, data)
+	file, err := s.parse(data)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	var before *proxy.Snapshot
+	var running *rules.Set
 	if s.gateway != nil {
 		before = s.gateway.Current()
+		running = before.Rules()
+	}
+	read := reload.ReadFile
+	if s.loop != nil {
+		read = s.loop.ReadFile
+	}
+	if file, err = file.ReadGroups(running, read); err != nil {
+		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err != nil {
@@ -108,8 +150,10 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
-	for _, w := range file.Warnings {
-		s.log.Warn("configuration", "warning", w.Error())
+	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
+		for _, w := range file.Warnings {
+			s.log.Warn("configuration", "warning", w.Error())
+		}
 	}
 	return s.changed(before, snap), nil
 }
@@ -158,9 +202,13 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
 		}}
 	}
-	diff := now.Rules().Change(before.Rules()).String()
-	if now.Rules().Hash == before.Rules().Hash {
-		diff = renewed(before, now)
+	change := now.Rules().Change(before.Rules())
+	diff := change.String()
+	if files := renewed(before, now); files != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = files
+		if !change.Empty() {
+			diff += "; " + change.String()
+		}
 	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
