@@ -95,6 +95,9 @@ func (r *Rule) plan(f *Facts) *Plan {
 	return r.Base
 }
 
+// Skips reports whether the rule passes requests by that lack its key.
+func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }
+
 // Plan returns the numbers for a tier, "" being the rule's own, or nil; a nil
 // Rule has none.
 func (r *Rule) Plan(tier string) *Plan {
