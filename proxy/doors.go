@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +37,14 @@ type DoorSettings struct {
 // starts nothing before the first Commit. Prepare, Commit, Abort, Configure and
 // Shutdown must not run at the same time.
 type Doors struct {
+	// Inherited are the sockets that were bound before the process began, by the
+	// name of their systemd: address. They stay open and are never served twice.
+	// To be set before the first Prepare.
+	Inherited map[string][]*os.File
+	// SocketMode says who may connect to unix sockets; 0 is everybody who may enter
+	// their folder. To be set before the first Prepare.
+	SocketMode fs.FileMode
+
 	handler http.Handler
 	log     *slog.Logger
 	base    context.Context // of all requests; ends when time is up
@@ -53,7 +64,7 @@ type Doors struct {
 
 // door is one socket.
 type door struct {
-	ln   *net.TCPListener
+	ln   socket
 	done chan struct{} // closed when nothing more will be accepted; nil before serving
 }
 
@@ -100,14 +111,18 @@ type Opening struct {
 // Prepare binds those of addrs that are not open yet. When one cannot be bound
 // the error is a *BindError and everything is as it was.
 func (d *Doors) Prepare(addrs []string) (*Opening, error) {
-	o := &Opening{doors: d, fresh: map[string]*door{}, keep: addrs}
-	for _, addr := range addrs {
+	names := d.sockets(addrs)
+	o := &Opening{doors: d, fresh: map[string]*door{}, keep: names}
+	for _, addr := range names {
 		if d.open[addr] != nil || o.fresh[addr] != nil {
 			continue
 		}
 		ln, err := d.bind(addr)
 		if err != nil {
 			o.Abort()
+			if strings.HasPrefix(addr, systemdScheme) {
+				addr, _, _ = strings.Cut(addr, "#")
+			}
 			return nil, &BindError{Addr: addr, Err: cause(err)}
 		}
 		o.fresh[addr] = &door{ln: ln}
@@ -144,7 +159,7 @@ func (o *Opening) Commit(s DoorSettings) {
 // its queue when it closes; left open, it loses none.
 func (d *Doors) covered(n *door, keep []string) bool {
 	for _, addr := range keep {
-		if wide := d.open[addr].ln.Addr().(*net.TCPAddr); wide.IP.IsUnspecified() && wide.Port == n.port() {
+		if wide, ok := d.open[addr].ln.Addr().(*net.TCPAddr); ok && wide.IP.IsUnspecified() && wide.Port == n.port() {
 			return true
 		}
 	}
@@ -152,11 +167,15 @@ func (d *Doors) covered(n *door, keep []string) bool {
 }
 
 // Addrs returns the addresses really listened on, sorted: with port 0 in the
-// file, the port that was given.
+// file, the port that was given; for a systemd: address, what was bound for it.
 func (d *Doors) Addrs() []string {
 	var list []string
 	for _, n := range d.open {
-		list = append(list, n.ln.Addr().String())
+		addr := n.ln.Addr().String()
+		if n.port() < 0 {
+			addr = unixScheme + addr
+		}
+		list = append(list, addr)
 	}
 	slices.Sort(list)
 	return list
@@ -193,9 +212,14 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 		MaxHeaderBytes:               s.HeaderBytes,
 		DisableGeneralOptionsHandler: true, // else OPTIONS * never reaches the rules
 		Protocols:                    &protocols,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: s.Write, SendPingTimeout: time.Minute},
-		BaseContext:                  func(net.Listener) context.Context { return d.base },
-		ConnContext:                  connContext,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,
+			MaxReadFrameSize:     frameBytes,
+			WriteByteTimeout:     s.Write,
+			SendPingTimeout:      time.Minute,
+		},
+		BaseContext: func(net.Listener) context.Context { return d.base },
+		ConnContext: connContext,
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -211,6 +235,11 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 	}
 	return v
 }
+
+// frameBytes is the most that a frame of HTTP/2 may have, and the least that may
+// be asked for. Memory for a frame is taken as soon as its nine bytes of header
+// are there, so the 1 MiB that net/http allows by itself is a gift to idle clients.
+const frameBytes = 16 << 10
 
 // serve accepts on n until it is closed.
 func (d *Doors) serve(n *door) {
@@ -281,7 +310,13 @@ func (d *Doors) hand(n *conn) {
 	}
 }
 
-func (n *door) port() int { return n.ln.Addr().(*net.TCPAddr).Port }
+// port returns the TCP port, or -1 for a unix socket.
+func (n *door) port() int {
+	if a, ok := n.ln.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return -1
+}
 
 // close stops accepting. Connections that have come already are still taken.
 func (n *door) close() {

@@ -90,7 +90,9 @@ func (d *Doors) Connections() ConnectionStats {
 // receive lets a connection in, or closes it.
 func (d *Doors) receive(c net.Conn) {
 	e := d.entry.Load()
-	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d}
+	boundUnsent(c)
+	n := &conn{Conn: c, doors: d}
+	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)
 		return
@@ -115,7 +117,7 @@ func (d *Doors) welcome(n *conn, e *Entry) {
 // count counts the connection with the others of its client, and reports whether
 // that one may have another.
 func (d *Doors) count(c *conn, e *Entry) bool {
-	if e.PerAddress == 0 {
+	if e.PerAddress == 0 || c.local {
 		return true
 	}
 	addr := c.peer.Addr().Unmap().WithZone("")

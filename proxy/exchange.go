@@ -63,7 +63,7 @@ type exchange struct {
 	hits     []rules.Hit
 	claims   []limit.Claim
 	order    []int
-	refusing []*rules.Rule
+	refusing []*rules.Hit // into hits
 	buf      []byte
 	grant    limit.Grant
 	overload *rules.OverloadLive // where a place is claimed, or nil

@@ -48,7 +48,7 @@ func (c *conn) readProxyHeader(within time.Duration) bool {
 		if !ok {
 			return false
 		}
-		c.peer = source.AddrPort()
+		c.peer, c.local = source.AddrPort(), false
 	}
 	c.early, _ = in.Peek(in.Buffered())
 	return true

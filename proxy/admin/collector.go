@@ -111,24 +111,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
 		}
 	}
-	for _, r := range snap.Rules().Rules {
-		live := r.Live
-		for _, d := range []struct {
-			result string
-			n      int64
-		}{
-			{"allowed", live.Allowed.Load()}, {"rejected", live.Rejected.Load()},
-			{"dry_run_rejected", live.DryRunRejected.Load()}, {"failed_closed", live.FailedClosed.Load()},
-			{"skipped", live.Skipped.Load()},
-		} {
-			counter(decisions, float64(d.n), r.Name, "", d.result)
-		}
-		stats := live.Table.Stats()
-		counter(units, float64(live.Units.Load()), r.Name)
-		counter(nearLimit, float64(live.NearLimit.Load()), r.Name)
-		gauge(keys, float64(stats.Keys), r.Name)
-		counter(evictions, float64(stats.Evictions), r.Name)
-	}
+	ruleMetrics(snap.Rules(), counter, gauge)
 	for name, p := range snap.Pools() {
 		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {
