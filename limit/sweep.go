@@ -242,7 +242,8 @@ func (t *Table) drop() {
 	}
 	held := make([]*shard, 0, len(dir.shards))
 	latest, bytes, empty := Instant(math.MinInt64), int64(0), true
-	for _, s := range dir.shards {
+	for i := range dir.shards {
+		s := dir.shards[i].Load()
 		if len(held) > 0 && held[len(held)-1] == s {
 			continue // a shard of less depth stands at several places in a row
 		}

@@ -110,14 +110,12 @@ func TestSweeperKeepsUpWithGrowth(t *testing.T) {
 	b := NewBudget(1 << 30)
 	table := NewTable(tokenNumbers(t, 1, time.Second, 1), 1e7, b)
 	bubble(t, func() []*Table { return []*Table{table} }, func() {
-		grow := func(depth uint8) { // splits all shards up to 1<<depth, by hand
-			for i := range uint64(1) << depth {
-				k := Digest{Hi: i << (64 - depth), Lo: i + 1}
-				s := table.lock(k)
-				for s.depth < depth {
-					s = table.split(s, k)
+		grow := func(to uint8) { // splits all shards up to 1<<to, by hand
+			for i := range uint64(1) << to {
+				k := Digest{Hi: i << (64 - to), Lo: i + 1}
+				for depth(table, k) < to {
+					split(t, table, k)
 				}
-				s.mu.Unlock()
 				take(table, now(), k, 1)
 			}
 		}

@@ -68,7 +68,7 @@ func TestLoadWaitsForAnUnfinishedFileAndThenUsesIt(t *testing.T) {
 	l, a := unstarted(t, "a")
 	l.Unfinished = 30 * ms
 	outcome, err := l.Load(t.Context())
-	if outcome.Warning != unfinishedWarning || err != nil {
+	if outcome.Warning != unfinishedWarning(view{}) || err != nil {
 		t.Errorf("Load = %v, %v; want a warning", outcome, err)
 	}
 	a.wants(t, "a")

@@ -167,7 +167,9 @@ func request(addr string) *Facts {
 func take(s *Set, f *Facts, now limit.Instant) bool {
 	var claims []limit.Claim
 	for _, h := range s.Match(f, nil) {
-		claims = append(claims, h.Claim())
+		var c limit.Claim
+		h.Claim(&c)
+		claims = append(claims, c)
 	}
 	var l limit.Limiter
 	_, v := l.Acquire(context.Background(), now, claims)

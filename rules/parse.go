@@ -19,10 +19,11 @@ type parser struct {
 	hashes   map[string]*node
 	insecure []*node
 	// named are the places of groups in the file by name, used those that
-	// something asks for; when groupsBroken some may be missing.
-	named        map[string]int
-	used         map[string]bool
-	groupsBroken bool
+	// something asks for; when groupsBroken some may be missing, and when
+	// membersBroken something of what they list.
+	named                       map[string]int
+	used                        map[string]bool
+	groupsBroken, membersBroken bool
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the

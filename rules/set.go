@@ -135,17 +135,14 @@ type Hit struct {
 	Missing bool
 }
 
-// Claim returns what the request wants of the plan's Table. Its Tag is left to
-// the caller.
-func (h *Hit) Claim() limit.Claim {
-	c := limit.Claim{
-		Table: h.Plan.Live.Table, Gen: h.Plan.Gen, Key: h.Key, N: h.Cost, Most: h.Plan.slots,
-		Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
-	}
+// Claim makes c, which is zero, what the request wants of the plan's Table. Its
+// Tag is left to the caller.
+func (h *Hit) Claim(c *limit.Claim) {
+	c.Table, c.Gen, c.Key, c.N, c.Most = h.Plan.Live.Table, h.Plan.Gen, h.Key, h.Cost, h.Plan.slots
+	c.Closed, c.Pending = h.Rule.Closed, h.Rule.Pending()
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}
-	return c
 }
 
 // Route returns the first route that takes the request, or nil.

@@ -12,6 +12,7 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		ip     = "- {name: ip, limit: 100/m}\n"
 		key    = "- {name: key, key: header.X-Key, limit: 10/s}\n"
 		public = "upstream: http://a\nrules:\n"
+		groups = "groups: { g: { header.X-Key: abc } }\n"
 	)
 	for name, tt := range map[string]struct {
 		text string
@@ -43,6 +44,17 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"client-chosen, global":  {public + key + "- {name: all, key: global, limit: 9/s}\n", nil},
 		"client-chosen, dry run": {public + key + "- {name: ip, limit: 9/s, dry_run: true}\n", []string{"3:20 the client chooses header.X-Key"}},
 		"client-chosen, other":   {public + key + "- {name: ip, match: /a, limit: 9/s}\n", []string{"3:20 the client chooses header.X-Key"}},
+		"known":                  {groups + public + "- {name: key, key: header.X-Key, known: g, limit: 10/s}\n", nil},
+		"known by half":          {groups + public + "- {name: key, key: [header.X-Key, header.Y], known: g, limit: 10/s}\n", []string{"4:20 the client chooses header.X-Key + header.Y"}},
+		"known, another instead": {groups + public + "- {name: key, key: header.X-Key, known: g, missing: cookie.c, limit: 10/s}\n", []string{"4:20 the client chooses header.X-Key"}},
+		"known, skip":            {groups + public + "- {name: key, key: header.X-Key, known: g, missing: skip, limit: 10/s}\n", []string{"4:20 missing"}},
+		"unused group":           {groups + public + ip, []string{"1:11 group \"g\" is not used"}},
+		"group of a tier":        {groups + public + "- {name: ip, limit: 100/m, tiers: {g: {limit: 9/m}}}\n", nil},
+		"group of a match":       {groups + public + "- {name: ip, limit: 100/m, match: {not: {group: g}}}\n", nil},
+		"group of exempt":        {groups + "exempt: {group: g}\n" + public + ip, nil},
+		"group of block":         {groups + "block: [{group: g}]\n" + public + ip, nil},
+		"long period of a tier":  {groups + public + "- {name: ip, limit: 100/m, tiers: {g: {limit: 900/h}}}\n", []string{"4:47 all 900 of 900/h may come in one second"}},
+		"coarse in a tier":       {groups + public + "- {name: ip, algorithm: sliding_window, limit: 100/m, tiers: {g: {limit: 9/m}}}\n", []string{"4:74 sliding_window with a limit of 9"}},
 		"skip uncovered": {public + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n",
 			[]string{"3:20 the client chooses query.k", "3:20 missing"}},
 		"skip covered":        {public + ip + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n", nil},

@@ -38,11 +38,18 @@ func newReload() *cobra.Command {
 
 func newHealthcheck() *cobra.Command {
 	var config, addr string
+	var alive bool
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
 		Short: "Exit 0 if the gateway on this machine takes traffic",
+		Long: "healthcheck exits 0 if the gateway on this machine takes traffic: its file is in force, it listens,\n" +
+			"and it is not stopping. With --alive it exits 0 if the process answers at all.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			status, text, err := ask(cmd.Context(), http.MethodGet, "/readyz", addr, config, 3*time.Second)
+			path := "/readyz"
+			if alive {
+				path = "/healthz"
+			}
+			status, text, err := ask(cmd.Context(), http.MethodGet, path, addr, config, 3*time.Second)
 			if err != nil {
 				return err
 			}
@@ -53,6 +60,7 @@ func newHealthcheck() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&alive, "alive", false, "ask whether the process answers, not whether it takes traffic")
 	configFlag(cmd, &config)
 	cmd.Flags().StringVar(&addr, "admin", "", "the `address` of the admin listener (default: what the file says)")
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/proxy"
+	"gateway/reload"
 	"gateway/rules"
 )
 
@@ -39,6 +40,9 @@ func newCheck() *cobra.Command {
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	file, err := rules.Parse(name, data)
+	if err == nil {
+		file, err = file.ReadGroups(nil, reload.ReadFile)
+	}
 	var snap *proxy.Snapshot
 	if err == nil {
 		snap, err = proxy.Build(file, nil, nil) // reads the files it names, too
@@ -82,6 +86,9 @@ func describeRules(out io.Writer, set *rules.Set) {
 			who = "for all together"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
+		for _, tier := range r.Tiers {
+			fmt.Fprintf(w, "  \t\t  of %s\t%s\n", tier.Tier, tier.Describe())
+		}
 	}
 	w.Flush()
 }

@@ -24,13 +24,8 @@ type attacker struct {
 	closed        chan struct{} // by the other side
 }
 
-// attack opens a connection and reads what comes back.
-func attack(addr, path string) (*attacker, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	c.SetDeadline(time.Now().Add(patience))
+// newAttacker is for requests for path on c.
+func newAttacker(c net.Conn, path string) *attacker {
 	a := &attacker{conn: c, next: 1, heard: make(chan struct{}, 1), closed: make(chan struct{})}
 	a.Framer = http2.NewFramer(&a.out, c)
 	var head bytes.Buffer
@@ -40,6 +35,17 @@ func attack(addr, path string) (*attacker, error) {
 		enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}
 	a.head = head.Bytes()
+	return a
+}
+
+// attack opens a connection and reads what comes back.
+func attack(addr, path string) (*attacker, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	a := newAttacker(c, path)
 	a.out.WriteString(http2.ClientPreface)
 	a.WriteSettings()
 	go func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
@@ -53,18 +55,54 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
+	s.loop = &reload.Loop{
+		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.beside, Stale: func() bool { return s.gateway.Stale() },
+	}
+}
+
+// parsed is the file that was read last, so that it is parsed once.
+type parsed struct {
+	data []byte
+	file *rules.File
+	err  error
+}
+
+// parse parses a version of the file.
+func (s *server) parse(data []byte) (*rules.File, error) {
+	if p := &s.parsed; p.file == nil && p.err == nil || !bytes.Equal(data, p.data) {
+		p.file, p.err = rules.Parse(s.name, data)
+		p.data = data
+	}
+	return s.parsed.file, s.parsed.err
+}
+
+// beside returns the files to follow beside the configuration.
+func (s *server) beside(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return nil // which apply says
+	}
+	return file.GroupFiles()
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
-	file, err := rules.Parse(s.name, data)
+	file, err := s.parse(data)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	var before *proxy.Snapshot
+	var running *rules.Set
 	if s.gateway != nil {
 		before = s.gateway.Current()
+		running = before.Rules()
+	}
+	read := reload.ReadFile
+	if s.loop != nil {
+		read = s.loop.ReadFile
+	}
+	if file, err = file.ReadGroups(running, read); err != nil {
+		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err != nil {
@@ -94,8 +132,10 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
-	for _, w := range file.Warnings {
-		s.log.Warn("configuration", "warning", w.Error())
+	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
+		for _, w := range file.Warnings {
+			s.log.Warn("configuration", "warning", w.Error())
+		}
 	}
 	return s.changed(before, snap), nil
 }
@@ -144,20 +184,27 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
 		}}
 	}
-	diff := now.Rules().Change(before.Rules()).String()
-	if now.Rules().Hash == before.Rules().Hash {
-		diff = "files of " + renewed(before, now)
+	change := now.Rules().Change(before.Rules())
+	diff := change.String()
+	if upstreams := renewed(before, now); upstreams != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = "files of " + upstreams
+		if !change.Empty() {
+			diff += "; " + change.String()
+		}
 	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names the upstreams of which now has another pool.
+// renewed names the upstreams of which now has another pool, or returns "".
 func renewed(before, now *proxy.Snapshot) string {
 	var names []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
 			names = append(names, strconv.Quote(name))
 		}
+	}
+	if len(names) == 0 {
+		return ""
 	}
 	slices.Sort(names)
 	return "upstream " + strings.Join(names, ", ")
