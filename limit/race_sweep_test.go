@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ func TestRequestsDuringASweepTakeFromOneState(t *testing.T) {
 		t.Errorf("%d passed in %d ms at one a ms", total, rounds)
 	}
 	audit(t, table)
+	t.Attr("S25", fmt.Sprintf("%d of at most %d passed while their key was forgotten", total, rounds))
 }
 
 // A request that waits for a shard while it is split, or dropped, must look for

@@ -74,6 +74,37 @@ func TestSweeperVisitsManySmallTablesInTime(t *testing.T) {
 	})
 }
 
+// Rules without traffic are looked at in a pass, too, and no more of them at once
+// than a pass needs.
+func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
+	b := NewBudget(1 << 30)
+	tables := make([]*Table, 10_000)
+	for i := range tables {
+		tables[i] = NewTable(tokenNumbers(t, 1, time.Second, 1), 100, b)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		visits := 0
+		s := Sweeper{Now: func() Instant { visits++; return now() }, Tables: func() []*Table { return tables }}
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(50 * ms)
+		for i := range 200 { // 20 s
+			before := visits
+			time.Sleep(sweepTick)
+			synctest.Wait()
+			if n := visits - before; n > 201 {
+				t.Fatalf("%d tables visited in tick %d", n, i)
+			}
+		}
+		if visits < 3*len(tables) {
+			t.Errorf("%d visits of %d tables in 20 s", visits, len(tables))
+		}
+		cancel()
+		<-done
+	})
+}
+
 // A pass that began over a small Table is not slow when it has grown meanwhile.
 func TestSweeperKeepsUpWithGrowth(t *testing.T) {
 	b := NewBudget(1 << 30)

@@ -13,6 +13,11 @@ import (
 // must see for the other side not to count as stalled.
 const minProgress = 1 << 10
 
+// unsentBytes is the most that the kernel takes for a client beyond what is on
+// its way to it. Without a bound it takes megabytes for one that does not read,
+// and it is these that would count as progress, not what the client takes.
+const unsentBytes = 128 << 10
+
 // conn is an accepted connection. A write to it may take as long as it likes
 // while in each span the client takes at least minProgress bytes or all that is
 // left: a slow honest download of any length lives, a stalled one ends.
@@ -44,15 +49,41 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
-	for {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.span)); err != nil {
+	// The kernel takes more only when half of what it holds is gone. What the
+	// client took meanwhile shows in what is left, which is looked at when a write
+	// has to wait, and then after each span.
+	looked, before := false, 0
+	for wait := min(c.span, firstLook); ; wait = c.span {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if err == nil || m < minProgress || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
+		left := untaken(c.Conn)
+		if looked && before+m-left < minProgress {
+			c.resetOnClose()
+			return n, errStalled
+		}
+		looked, before = true, left
+	}
+}
+
+// firstLook is how long a write waits until it is watched.
+const firstLook = 50 * time.Millisecond
+
+// errStalled ends a connection whose client has taken too little. It is no
+// timeout, after which HTTP/2 would try again.
+var errStalled = errors.New("the client takes nothing of the answer")
+
+// resetOnClose makes the end of the connection a reset. Closed in an orderly way
+// the kernel would keep what a client has not taken, and offer it, for as long as
+// the client says that it lives.
+func (c *conn) resetOnClose() {
+	if l, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		l.SetLinger(0)
 	}
 }
 

@@ -14,12 +14,15 @@ import (
 // when the request is answered already: blocked, without a route, or without a
 // key that a rule insists on. Nothing has been charged then.
 func (x *exchange) match(snap *Snapshot) bool {
-	if snap.rules.Blocked(&x.facts) {
+	if snap.rules.Blocked(&x.facts) && x.facts.QueryError() == nil {
 		x.fail(problem{status: http.StatusForbidden, detail: "Requests like this one are blocked here."})
 		x.result = resultBlocked
 		return false
 	}
 	route := snap.rules.Route(&x.facts)
+	if err := x.facts.QueryError(); err != nil {
+		return x.badQuery(err) // both were decided without it
+	}
 	if route == nil {
 		x.fail(problem{status: http.StatusNotFound, detail: "No route of this gateway takes this request."})
 		return false
@@ -40,19 +43,32 @@ func (x *exchange) match(snap *Snapshot) bool {
 	x.forward.Key = route.Affinity(&x.facts)
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
-		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
-		return false
+		return x.badQuery(err)
 	}
 	for i := range x.hits {
 		if h := &x.hits[i]; h.Missing {
 			x.fail(problem{
 				status: http.StatusBadRequest, rules: []string{h.Rule.Name}, title: "Key missing",
-				detail: `Rule "` + h.Rule.Name + `" needs ` + h.Rule.KeyText + ` in the request.`,
+				detail: `Rule "` + h.Rule.Name + `" needs ` + needs(h.Rule) + ` in the request.`,
 			})
 			return false
 		}
 	}
 	return true
+}
+
+// badQuery answers a request whose query some match or key reads, and cannot.
+func (x *exchange) badQuery(err error) bool {
+	x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+	return false
+}
+
+// needs says what a rule wants of a request's key.
+func needs(r *rules.Rule) string {
+	if len(r.Known) > 0 {
+		return "a known " + r.KeyText
+	}
+	return r.KeyText
 }
 
 // acquire asks the limiter (step 5) and answers what it refuses (step 6).

@@ -218,8 +218,8 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 			WriteByteTimeout:     s.Write,
 			SendPingTimeout:      time.Minute,
 		},
-		BaseContext:                  func(net.Listener) context.Context { return d.base },
-		ConnContext:                  connContext,
+		BaseContext: func(net.Listener) context.Context { return d.base },
+		ConnContext: connContext,
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

@@ -90,6 +90,7 @@ func (d *Doors) Connections() ConnectionStats {
 // receive lets a connection in, or closes it.
 func (d *Doors) receive(c net.Conn) {
 	e := d.entry.Load()
+	boundUnsent(c)
 	n := &conn{Conn: c, doors: d}
 	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {

@@ -63,12 +63,28 @@ func (x *exchange) malformed(snap *Snapshot) problem {
 		return problem{status: http.StatusBadRequest, detail: "The request target * names no resource."}
 	case int64(len(r.RequestURI)) > snap.limits.URL:
 		return problem{status: http.StatusRequestURITooLong, detail: "The request target is too long."}
+	case !isToken(r.Method):
+		return problem{status: http.StatusBadRequest, detail: "The request method has characters that no method has."}
+	case strings.ContainsAny(r.RequestURI, " #"):
+		return problem{status: http.StatusBadRequest, detail: "The request target has a space or a # in it; write %20 or %23."}
 	case !withinHeaderLimits(r, snap.limits):
 		return problem{status: http.StatusRequestHeaderFieldsTooLarge, detail: "The request has too many or too large header fields."}
 	case badExpect(r):
 		return problem{status: http.StatusExpectationFailed, detail: "The only expectation this gateway knows is 100-continue."}
 	}
 	return x.readUpgrade()
+}
+
+// isToken says that s can be a method (RFC 9110, 9.1). HTTP/2 carries any bytes in
+// its place, and in that of the target: a space there would end it for a server of
+// HTTP/1, a # for many.
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func withinHeaderLimits(r *http.Request, l rules.Limits) bool {

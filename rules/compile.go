@@ -58,18 +58,10 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	return s, nil
 }
 
-// index makes the indexes of s.
+// index makes the indexes of s, of which Parse may have made some.
 func (s *Set) index(exempt, block *Match) {
-	matches := make([]*Match, len(s.Rules))
-	for i, r := range s.Rules {
-		matches[i] = r.match
-	}
-	s.rules = newIndex(matches)
-	matches = make([]*Match, len(s.Routes))
-	for i, r := range s.Routes {
-		matches[i] = r.Match
-	}
-	s.routes = newIndex(matches)
+	s.byRule = indexOf(s.Rules, func(r *Rule) *Match { return r.match }, s.File.byRule)
+	s.byRoute = indexOf(s.Routes, func(r *Route) *Match { return r.Match }, s.File.byRoute)
 	if exempt != nil {
 		s.exempt = newIndex([]*Match{exempt})
 	}
@@ -85,7 +77,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
-		Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
+		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed",
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
@@ -98,12 +90,12 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, f.IPv6Prefix, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
 		return nil, err
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, f.IPv6Prefix, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
 		if err != nil {
 			return nil, err
 		}
@@ -130,13 +122,12 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	return text
 }
 
-// planIdentity returns the same of two plans of one tier.
-func (r *RuleSpec) planIdentity(p *PlanSpec, ipv6Prefix int) string {
-	text := r.identity(ipv6Prefix)
+// planIdentity returns the same of two plans of one tier. identity is the rule's.
+func (r *RuleSpec) planIdentity(p *PlanSpec, identity string) string {
 	if isWindow(r.Algorithm) {
-		text += " " + p.Rate.Period.String()
+		return identity + " " + p.Rate.Period.String()
 	}
-	return text
+	return identity
 }
 
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap

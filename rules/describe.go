@@ -12,7 +12,10 @@ import (
 // tier, and what a request takes.
 func (r *Rule) Describe() string {
 	text := r.Base.Describe()
-	if r.Cost != 1 && r.CostFrom.Header == "" {
+	switch {
+	case len(r.costs.list) > 0:
+		text += fmt.Sprintf("; a request takes %s, %d otherwise", r.costs.String(), r.Cost)
+	case r.Cost != 1 && r.CostFrom.Header == "":
 		text += fmt.Sprintf("; a request takes %d", r.Cost)
 	}
 	if r.CostFrom.Header != "" {

@@ -33,6 +33,7 @@ type Facts struct {
 	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
 	sums  []valueSum // of values that were compared with hashes
 	found []uint32   // scratch of index.find
+	costs []uint32   // the same, of the index of a rule's costs
 }
 
 // valueSum is the SHA-256 of the value that a request has of an attribute.
@@ -58,7 +59,7 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf, value, found := f.buf[:0], f.value[:0], f.found[:0]
+	buf, value, found, costs := f.buf[:0], f.value[:0], f.found[:0], f.costs[:0]
 	if cap(buf) > maxScratch {
 		buf = nil
 	}
@@ -68,5 +69,8 @@ func (f *Facts) Reset() {
 	if cap(found) > maxScratch/4 {
 		found = nil
 	}
-	*f = Facts{buf: buf, value: value, sums: f.sums[:0], found: found}
+	if cap(costs) > maxScratch/4 {
+		costs = nil
+	}
+	*f = Facts{buf: buf, value: value, sums: f.sums[:0], found: found, costs: costs}
 }

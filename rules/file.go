@@ -68,7 +68,11 @@ type File struct {
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
 
+	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
+	// The matches of Rules and of Routes, as Parse made them; nil in a File made
+	// otherwise.
+	byRule, byRoute *index
 }
 
 // Listen is a public address: "host:port", where an empty host is every address;
@@ -100,8 +104,11 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
-	// Cost is how many units a request takes; with CostFrom what it reserves.
+	// Cost is how many units a request takes that none of Costs names; with CostFrom
+	// what it reserves.
 	Cost int64
+	// Costs are those of requests that a pattern takes, in the order of the file.
+	Costs []PatternCost
 	// CostFrom says that the answer names the cost; without a Header it does not.
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
@@ -165,11 +172,14 @@ type Limits struct {
 	ConnectionsPerIP int64
 }
 
-// Admin is the admin listener: an address on the loopback, or off.
+// Admin is the admin listener: an address, or off.
 type Admin struct {
+	// Addr is on the loopback, or there is a Token.
 	Addr string
 	Off  bool
-	Pos  Pos
+	// Token is what a request must carry unless it only asks how the gateway does.
+	Token Secret
+	Pos   Pos
 }
 
 // Log says what is logged and how.
@@ -215,7 +225,6 @@ func (f *File) changedSettings(g *File) []string {
 			changed[name] = true
 		}
 	}
-	delete(changed, "rules")
 	delete(changed, "groups")
 	return slices.Sorted(maps.Keys(changed))
 }

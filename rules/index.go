@@ -9,8 +9,9 @@ import "slices"
 // much and must never find too little. It is immutable and safe for concurrent
 // use.
 type index struct {
-	ways []way
-	root place
+	matches []*Match
+	ways    []way
+	root    place
 }
 
 // way is one of the ways in which a match is met: one of its clauses and, if that
@@ -25,9 +26,22 @@ type way struct {
 // newIndex returns the index of matches; a nil one takes every request.
 func newIndex(matches []*Match) *index { return newIndexOf(matches, fewWays) }
 
+// indexOf returns the index of the matches of list: made, if that is of these
+// very matches, or a new one.
+func indexOf[T any](list []T, match func(T) *Match, made *index) *index {
+	matches := make([]*Match, len(list))
+	for i, e := range list {
+		matches[i] = match(e)
+	}
+	if made != nil && slices.Equal(made.matches, matches) {
+		return made
+	}
+	return newIndex(matches)
+}
+
 // newIndexOf is newIndex with a choice of how many ways are told apart.
 func newIndexOf(matches []*Match, few int) *index {
-	x := &index{ways: make([]way, 0, len(matches))}
+	x := &index{matches: matches, ways: make([]way, 0, len(matches))}
 	for owner, m := range matches {
 		x.add(int32(owner), m)
 	}
@@ -58,19 +72,30 @@ func (x *index) add(owner int32, m *Match) {
 }
 
 // find returns the numbers of all ways that might take the request, ascending and
-// each once. They are in scratch memory of f until the next find.
-func (x *index) find(f *Facts) []uint32 {
-	found := x.root.find(f, f.found[:0])
-	f.found = found
-	if !slices.IsSorted(found) {
-		slices.Sort(found)
+// each once. They are in scratch memory of f until the next find or first.
+func (x *index) find(f *Facts) []uint32 { return x.findWith(f, &f.found) }
+
+// findWith is find with another scratch memory.
+func (x *index) findWith(f *Facts, scratch *[]uint32) []uint32 {
+	found := x.root.find(f, (*scratch)[:0])
+	*scratch = found
+	return sorted(found)
+}
+
+// sorted sorts numbers in place and drops those that come again.
+func sorted(numbers []uint32) []uint32 {
+	if !slices.IsSorted(numbers) {
+		slices.Sort(numbers)
 	}
-	return slices.Compact(found)
+	return slices.Compact(numbers)
 }
 
 // first returns the first match that takes the request, or -1.
-func (x *index) first(f *Facts) int {
-	for _, n := range x.find(f) {
+func (x *index) first(f *Facts) int { return x.firstWith(f, &f.found) }
+
+// firstWith is first with another scratch memory.
+func (x *index) firstWith(f *Facts, scratch *[]uint32) int {
+	for _, n := range x.findWith(f, scratch) {
 		if w := &x.ways[n]; w.matches(f) {
 			return int(w.owner)
 		}

@@ -104,6 +104,24 @@ func draws[T any](t *rapid.T, what string, from []string, parse func(string) (T,
 	return all
 }
 
+func drawGroup(t *rapid.T) InGroup {
+	text := rapid.SampledFrom([]string{"ip", "header.X-A", "query.a", "cookie.a"}).Draw(t, "attribute of a group")
+	a, err := ParseAttribute(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, values := newValueSetBuilder(a), drawnValues
+	if a.IsIP() {
+		values = drawnAddrs
+	}
+	for _, text := range rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 3, rapid.ID).Draw(t, "members") {
+		if err := b.add(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	return InGroup{group: &Group{Members: []Members{{Attribute: a, values: b.done()}}}}
+}
+
 func drawClause(t *rapid.T) Clause {
 	var c Clause
 	if rapid.IntRange(0, 2).Draw(t, "as a pattern") > 0 {
@@ -128,6 +146,14 @@ func drawClause(t *rapid.T) Clause {
 	}
 	if some("with addresses") {
 		c.IP = NewPrefixes(slices.Concat(draws(t, "addresses", drawnAddrs, ParsePrefix)...))
+	}
+	if some("with groups") {
+		for range rapid.IntRange(1, 2).Draw(t, "groups") {
+			c.Groups = append(c.Groups, drawGroup(t))
+		}
+	}
+	if some("with not") {
+		c.Not = &Match{Any: []Clause{drawClause(t)}}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "values") {
 		a, err := ParseAttribute(rapid.SampledFrom(drawnNames).Draw(t, "attribute"))
@@ -268,7 +294,7 @@ func TestOfManyRulesOnlyThoseThatMayApplyAreAsked(t *testing.T) {
 		if len(hits) != 2 || hits[0].Rule.Name != "per-ip" || hits[1].Rule.Name != "r-00003" {
 			t.Errorf("%s: hits %v", m.name, hits)
 		}
-		if n := len(s.rules.find(f)); n > 2 {
+		if n := len(s.byRule.find(f)); n > 2 {
 			t.Errorf("%s: %d rules of 2000 are asked; 2 apply", m.name, n)
 		}
 		if n := testing.AllocsPerRun(100, func() { hits = s.Match(f, hits[:0]) }); n != 0 {
@@ -291,7 +317,7 @@ func TestOfManyRoutesTheFirstIsTaken(t *testing.T) {
 		if r := s.Route(f); r != nil {
 			got = r.Upstream
 		}
-		if n := len(s.routes.find(f)); got != want || n > 2 {
+		if n := len(s.byRoute.find(f)); got != want || n > 2 {
 			t.Errorf("%s goes to %q after %d routes were asked, want %q", path, got, n, want)
 		}
 	}

@@ -69,7 +69,13 @@ func (c *Clause) matchesBeside(f *Facts) bool {
 	if !c.IP.Empty() && !c.IP.Contains(f.Client) {
 		return false
 	}
-	return c.has(f, false) && c.has(f, true)
+	if !c.has(f, false) {
+		return false
+	}
+	if len(c.Groups) > 0 && !slices.ContainsFunc(c.Groups, func(g InGroup) bool { return g.group.Has(f) }) {
+		return false
+	}
+	return (c.Not == nil || !c.Not.Matches(f)) && c.has(f, true)
 }
 
 // has reports whether the request has the values of the query that c wants, or
@@ -81,10 +87,7 @@ func (c *Clause) has(f *Facts, query bool) bool {
 			return false
 		}
 	}
-	if len(c.Groups) > 0 && !slices.ContainsFunc(c.Groups, func(g InGroup) bool { return g.group.Has(f) }) {
-		return false
-	}
-	return c.Not == nil || !c.Not.Matches(f)
+	return true
 }
 
 // bind returns m with the groups that it names: m itself when it names none.

@@ -13,8 +13,16 @@ var (
 
 // rules reads the list of rules.
 func (p *parser) rules(n *node) {
-	first := map[string]Pos{}
-	for i, item := range p.list(n, "rules") {
+	items := p.list(n, "rules")
+	named := 0
+	for _, item := range items {
+		if item.key("name") != nil {
+			named++
+		}
+	}
+	first := make(map[string]Pos, named)
+	p.file.Rules = slices.Grow(p.file.Rules, named) // they are large, and are not to be moved as they become more
+	for i, item := range items {
 		r := p.readRule(item, i)
 		p.rule = ""
 		if r.Name == "" {
@@ -200,6 +208,7 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if !ok {
 		return
 	}
+	p.show(limitNode)
 	rate, err := parseRate(text)
 	if err != nil {
 		p.failText(limitNode, "limit", err)

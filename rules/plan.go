@@ -81,8 +81,8 @@ type PlanLive struct {
 
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of the same plan of old, the same rule of the list in force, if there
-// is one. base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ipv6Prefix int, budget *limit.Budget, old *Rule, base *Plan) (*Plan, *Error) {
+// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, old *Rule, base *Plan) (*Plan, *Error) {
 	numbers, err := r.numbers(spec)
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
@@ -94,7 +94,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ipv6Prefix int, budg
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
-	identity := r.planIdentity(spec, ipv6Prefix)
+	identity := r.planIdentity(spec, ruleIdentity)
 	switch was := old.Plan(tier); {
 	case was != nil && was.Live.identity == identity && !(shares && was.Live.Table != base.Live.Table):
 		p.Live = was.Live

@@ -22,7 +22,10 @@ type section struct {
 // section reads n, which should be a map of the settings of part p, and reports
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
-	c := &section{source: s, node: n, part: p, where: where, values: map[string]*node{}, keys: map[string]*node{}, meant: map[string]bool{}}
+	c := &section{
+		source: s, node: n, part: p, where: where,
+		values: make(map[string]*node, len(n.keys)), keys: make(map[string]*node, len(n.keys)),
+	}
 	if n.shape != mapping {
 		s.wrongShape(n, what, "a map of settings")
 		return c
@@ -36,14 +39,15 @@ func (s *source) section(n *node, p part, what, where string) *section {
 // check reports the settings that the section's part has not.
 func (c *section) check() {
 	for _, key := range c.node.keys {
-		if c.full() {
-			return
-		}
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
+		case c.full():
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
+			if c.meant == nil {
+				c.meant = map[string]bool{}
+			}
 			c.meant[cmp.Or(familiar[c.part][key.text], nearest(key.text, c.part.names()))] = true
 			c.failAt(key, c.part.suggest(key.text), "unknown setting %s%s", quote(key.text), c.where)
 		}
@@ -171,6 +175,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 	case v < low:
 		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
 	default:
+		s.show(n)
 		return v, true
 	}
 	return 0, false
@@ -179,6 +184,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 // boolean returns n, which must be true or false.
 func (s *source) boolean(n *node, what string) bool {
 	if n.shape == scalar && n.word == wordBool {
+		s.show(n)
 		return strings.EqualFold(n.text, "true")
 	}
 	if n.shape != scalar || n.isNull() {
@@ -208,6 +214,7 @@ func (s *source) duration(n *node, what string, d *time.Duration) {
 		return
 	}
 	*d = v
+	s.show(n)
 }
 
 // size sets *v to the size n, which must be from low to high.
@@ -226,6 +233,7 @@ func (s *source) size(n *node, what string, v *int64, low, high int64) {
 		s.failAt(n, "", "%s %s: must be at most %s", what, quote(text), sizeText(high))
 	default:
 		*v = size
+		s.show(n)
 	}
 }
 
@@ -236,6 +244,7 @@ func (s *source) oneOf(n *node, what string, from choice, v *string) {
 	case !ok:
 	case slices.Contains(from.known, text):
 		*v = text
+		s.show(n)
 	case slices.Contains(from.later, text):
 		s.failAt(n, "use "+list(from.known), "%s %s %s", what, quote(text), notYet)
 	case n.word == wordBool && slices.Contains(from.known, "off") && strings.EqualFold(text, "false"):

@@ -24,7 +24,7 @@ type Set struct {
 
 	byName map[string]*Rule
 	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
-	rules, routes, exempt, block *index
+	byRule, byRoute, exempt, block *index
 
 	secret *limit.Secret
 	budget *limit.Budget
@@ -42,7 +42,8 @@ type Rule struct {
 	// order of the file.
 	Base  *Plan
 	Tiers []*Plan
-	// Cost is how many units a request takes; with CostFrom what it reserves.
+	// Cost is how many units a request takes, unless CostOf says otherwise; with
+	// CostFrom what it reserves.
 	Cost int64
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
 	CostFrom      CostFrom
@@ -66,6 +67,7 @@ type Rule struct {
 
 	match  *Match
 	recipe *Recipe
+	costs  costs
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -92,6 +94,9 @@ func (r *Rule) plan(f *Facts) *Plan {
 	}
 	return r.Base
 }
+
+// Skips reports whether the rule passes requests by that lack its key.
+func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }
 
 // Plan returns the numbers for a tier, "" being the rule's own, or nil; a nil
 // Rule has none.
@@ -142,7 +147,7 @@ func (h *Hit) Claim(c *limit.Claim) {
 
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
-	if i := s.routes.first(f); i >= 0 {
+	if i := s.byRoute.first(f); i >= 0 {
 		return s.Routes[i]
 	}
 	return nil
@@ -163,8 +168,8 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 		return hits
 	}
 	last := int32(-1)
-	for _, n := range s.rules.find(f) {
-		w := &s.rules.ways[n]
+	for _, n := range s.byRule.find(f) {
+		w := &s.byRule.ways[n]
 		if w.owner == last || !w.matches(f) {
 			continue
 		}
@@ -184,7 +189,8 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	case KeyReject:
 		return append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
 	}
-	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: r.Cost})
+	cost, _ := r.CostOf(f)
+	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: cost})
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.

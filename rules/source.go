@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,34 +11,42 @@ import (
 
 const (
 	// maxFile is the most bytes of a file.
-	maxFile = 1 << 20
+	maxFile = 2 << 20
 	// maxValues is the most values of a file, aliases counted as what they stand for.
-	maxValues = 100_000
+	maxValues = 200_000
 	// maxMarks is the most places at which a value may begin; a file with more
 	// is refused before a tree is built of it, which would take 200 bytes and
 	// more for each.
-	maxMarks = 120_000
+	maxMarks = 240_000
 	// maxDepth is how deep lists and maps may be nested.
 	maxDepth = 32
 	// maxPatterns is how many alternatives the matches of a file have together;
 	// each takes some hundred bytes.
-	maxPatterns = 20_000
-	// maxErrors is how many errors of a file are kept.
+	maxPatterns = 100_000
+	// maxErrors is how many errors of a file are kept, to be sorted; of the others
+	// it is only known that they are there.
 	maxErrors = 1000
+	// maxShown is how many of them are shown.
+	maxShown = 100
 )
 
 // source is the text of a file in lines as YAML counts them, and what was found
 // wrong with it.
 type source struct {
-	name  string
-	lines []string
-	errs  ErrorList
-	warns ErrorList
-	rule  string // the rule being read, for errors
-	more  bool   // there were more errors than are kept
-	at    mark   // the place asked for last
+	name    string
+	outside Outside
+	lines   []string
+	errs    ErrorList
+	warns   ErrorList
+	rule    string // the rule being read, for errors
+	// How many errors and warnings there were beside those that are kept.
+	moreErrs, moreWarns int
+	at                  mark // the place asked for last
 
 	patterns int // alternatives of all matches so far
+	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
+	// it comes from.
+	harmless map[*node]bool
 }
 
 // mark is a place in a file.
@@ -47,10 +56,10 @@ type mark struct {
 }
 
 // readSource splits data into lines and refuses what is no text, or too much of it.
-func readSource(name string, data []byte) (*source, []byte) {
-	s := &source{name: name}
+func readSource(o Outside, name string, data []byte) (*source, []byte) {
+	s := &source{name: name, outside: o}
 	if len(data) > maxFile {
-		s.fail(0, 0, 1, "", "the file is larger than 1 MiB, which is the most")
+		s.fail(0, 0, 1, "", "the file is larger than 2 MiB, which is the most")
 		return s, nil
 	}
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
@@ -68,6 +77,9 @@ func readSource(name string, data []byte) (*source, []byte) {
 
 // splitLines splits text where YAML does: after CR LF, CR, LF, NEL, LS and PS.
 func splitLines(text string) []string {
+	if !strings.Contains(text, "\r") && !strings.Contains(text, "\u0085") && !strings.Contains(text, "\u2028") && !strings.Contains(text, "\u2029") {
+		return strings.Split(text, "\n")
+	}
 	var lines []string
 	for text != "" {
 		i := strings.IndexAny(text, "\r\n\u0085\u2028\u2029")
@@ -147,6 +159,13 @@ func countMarks(lines []string) int {
 	return marks
 }
 
+// show notes that the value of n can be shown.
+func (s *source) show(n *node) {
+	if s.harmless != nil {
+		s.harmless[n] = true
+	}
+}
+
 // line returns line n, counted from 1, or "".
 func (s *source) line(n int) string {
 	if n < 1 || n > len(s.lines) {
@@ -181,10 +200,14 @@ func (s *source) from(n, col int) string { return s.line(n)[s.offset(n, col):] }
 
 func (s *source) pos(line, col int) Pos { return Pos{File: s.name, Line: line, Col: col} }
 
-// full reports whether there are so many errors that no more are kept.
+// full reports whether there are so many errors that no more are kept. Who asks
+// has one more.
 func (s *source) full() bool {
-	s.more = s.more || len(s.errs) >= maxErrors
-	return len(s.errs) >= maxErrors
+	if len(s.errs) < maxErrors {
+		return false
+	}
+	s.moreErrs++
+	return true
 }
 
 // fail adds an error that spans n characters.
@@ -199,20 +222,38 @@ func (s *source) fail(line, col, n int, hint, format string, args ...any) *Error
 
 // warn adds a warning.
 func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
-	if len(s.warns) < maxErrors {
-		e := s.report(pos.Line, pos.Col, n, hint, format, args...)
-		e.Warning = true
-		s.warns = append(s.warns, e)
+	if len(s.warns) >= maxErrors {
+		s.moreWarns++
+		return
 	}
+	e := s.report(pos.Line, pos.Col, n, hint, format, args...)
+	e.Warning = true
+	s.warns = append(s.warns, e)
 }
 
 func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
 	e := &Error{Pos: s.pos(line, col), Len: max(1, n), Rule: s.rule, Msg: oneLine(fmt.Sprintf(format, args...)), Hint: oneLine(hint)}
-	if col > 0 {
-		e.excerpt, e.caret = excerpt(s.line(line), s.offset(line, col))
+	if col == 0 {
+		return e
+	}
+	text := s.line(line)
+	if at := writtenSecret.FindStringIndex(text); at == nil {
+		e.excerpt, e.caret = excerpt(text, s.offset(line, col))
+	} else {
+		hide := func(token string) string {
+			if len(token) > 3 && strings.Contains(text[at[1]-1:], token) {
+				return masked
+			}
+			return token
+		}
+		e.Msg, e.Hint = mapTokens(e.Msg, hide), mapTokens(e.Hint, hide)
 	}
 	return e
 }
+
+// writtenSecret finds a line with a secret written out, which is not shown, also
+// when something else is wrong with it.
+var writtenSecret = regexp.MustCompile(`(?i)\b(token|password|secret)["']?[ \t]*:[ \t]*[^ \t{#]`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {
@@ -228,14 +269,28 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// errors returns all errors, sorted. What is wrong with a value that aliases use
+// errors returns the errors, sorted. What is wrong with a value that aliases use
 // again is said once.
 func (s *source) errors() ErrorList {
 	s.errs.sort()
 	s.errs = slices.CompactFunc(s.errs, func(a, b *Error) bool { return a.Pos == b.Pos && a.Msg == b.Msg })
-	if s.more {
-		s.errs = append(s.errs, &Error{Pos: s.pos(0, 0), Len: 1, Msg: fmt.Sprintf("more than %d errors; the rest are not shown", maxErrors)})
-		s.more = false
+	return s.cut(s.errs, s.moreErrs)
+}
+
+// warnings returns the warnings, sorted.
+func (s *source) warnings() ErrorList {
+	s.warns.sort()
+	return s.cut(s.warns, s.moreWarns)
+}
+
+// cut returns the first of list, of which there are so many more than in it, and
+// how many are left out.
+func (s *source) cut(list ErrorList, more int) ErrorList {
+	if len(list) <= maxShown {
+		return list
 	}
-	return s.errs
+	rest := list[maxShown:]
+	e := &Error{Pos: s.pos(0, 0), Len: 1, Warning: rest[0].Warning, more: len(rest) + more - 1}
+	e.Msg = fmt.Sprintf("%s more; these are the first %d", ErrorList{e}.Count(), maxShown)
+	return append(list[:maxShown:maxShown], e)
 }

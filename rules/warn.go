@@ -9,6 +9,7 @@ import (
 // warnings adds what can be used but is seldom meant. It is called on a file
 // without errors.
 func (p *parser) warnings() {
+	p.index()
 	p.warnProxies()
 	p.warnRoutes()
 	p.warnGroups()
@@ -32,8 +33,22 @@ func (p *parser) warnings() {
 	}
 }
 
+// index makes the indexes of the file's rules and routes.
+func (p *parser) index() {
+	f := p.file
+	rules, routes := make([]*Match, len(f.Rules)), make([]*Match, len(f.Routes))
+	for i := range rules {
+		rules[i] = f.Rules[i].Match
+	}
+	for i := range routes {
+		routes[i] = f.Routes[i].Match
+	}
+	f.byRule, f.byRoute = newIndex(rules), newIndex(routes)
+}
+
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
-	p.warn(p.posOf(n), p.width(n), hint, format, args...)
+	msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
+	p.warn(p.posOf(n), p.width(n), hint, "%s", msg)
 }
 
 func (p *parser) warnProxies() {
@@ -62,8 +77,11 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, earlier := range p.file.Routes[:i] {
-			if p.covers(earlier.Match, r.Match, false) {
+		for _, j := range p.file.byRoute.mayCover(r.Match) {
+			if j >= i {
+				break
+			}
+			if earlier := &p.file.Routes[j]; p.covers(earlier.Match, r.Match, false) {
 				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
 				break
 			}
@@ -91,7 +109,7 @@ func (p *parser) warnPriority() {
 		return
 	}
 	for _, item := range routes.items {
-		if key := item.key("priority"); key != nil {
+		if key := item.key("priority"); key != nil && item.named("priority").text != Normal.String() {
 			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
 			return
 		}
@@ -146,6 +164,7 @@ func (p *parser) warnRule(r *RuleSpec) {
 				"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", s.Rate.Permits, s.Limit)
 		}
 	}
+	p.warnCosts(r)
 	if r.Fail == "closed" && r.Match.Everything() {
 		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
 			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
@@ -160,6 +179,16 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")
+	}
+}
+
+// warnCosts says which patterns of a cost no request of the rule meets.
+func (p *parser) warnCosts(r *RuleSpec) {
+	for i := range r.Costs {
+		if c := &r.Costs[i]; !r.Match.meets(c.Pattern) {
+			p.warn(c.Pos, len(c.Pattern.text), "remove it, or widen the match",
+				"cost %s: the match of the rule takes no such request", quote(c.Pattern.text))
+		}
 	}
 }
 
@@ -192,7 +221,7 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for i := range p.file.Rules {
+	for _, i := range p.file.byRule.mayCover(r.Match) {
 		o := &p.file.Rules[i]
 		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true

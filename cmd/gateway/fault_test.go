@@ -102,8 +102,10 @@ func dialRaw(t testing.TB, addr string) *rawConn {
 	do(t, err)
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(patience))
-	return &rawConn{c.(*net.TCPConn), bufio.NewReader(c)}
+	return newRawConn(c)
 }
+
+func newRawConn(c net.Conn) *rawConn { return &rawConn{c.(*net.TCPConn), bufio.NewReader(c)} }
 
 // ask sends text and returns the answer to it, its body read.
 func (c *rawConn) ask(t testing.TB, text string) *http.Response {

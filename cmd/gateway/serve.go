@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,15 +30,17 @@ import (
 // server is a gateway that runs: the front door, its listeners, the admin
 // listener and the loop that follows the file.
 type server struct {
-	name   string // of the file, in messages
-	log    *logger
-	access *proxy.AccessLog
-	out    io.Writer
-	clock  *proxy.Clock
-	loop   *reload.Loop // nil without a file to follow
+	name    string // of the file, in messages
+	outside rules.Outside
+	log     *logger
+	access  *proxy.AccessLog
+	out     io.Writer
+	clock   *proxy.Clock
+	loop    *reload.Loop // nil without a file to follow
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
@@ -46,25 +49,78 @@ type server struct {
 }
 
 func newServer(name string, out, errs io.Writer, color string) *server {
-	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets()}
+	s := &server{
+		name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets(),
+	}
 	s.access = proxy.NewAccessLog(out, "off")
 	return s
 }
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
+	s.loop = &reload.Loop{
+		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.groupFiles, BesideWhole: s.secretFiles, Stale: s.stale,
+	}
 }
+
+// stale reports whether what the file has taken from outside is something else by
+// now.
+func (s *server) stale() bool {
+	for _, secret := range s.gateway.Current().Rules().File.Secrets() {
+		if secret.Stale(s.outside) {
+			return true
+		}
+	}
+	return s.gateway.Stale()
+}
+
+// parsed is the file that was read last, so that it is parsed once.
+type parsed struct {
+	data []byte
+	file *rules.File
+	err  error
+}
+
+// parse parses a version of the file; again if it has secrets, or is not good,
+// since what is outside may be something else by now.
+func (s *server) parse(data []byte) (*rules.File, error) {
+	if p := &s.parsed; p.file == nil || len(p.file.Secrets()) > 0 || !bytes.Equal(data, p.data) {
+		p.file, p.err = s.outside.Parse(s.name, data)
+		p.data = data
+	}
+	return s.parsed.file, s.parsed.err
+}
+
+// groupFiles returns the files to follow beside the configuration that are lists.
+func (s *server) groupFiles(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return nil // which apply says
+	}
+	return file.GroupFiles()
+}
+
+// secretFiles returns the files to follow that hold secrets.
+func (s *server) secretFiles(data []byte) []string { return s.outside.SecretFiles(s.name, data) }
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
-	file, err := rules.Parse(s.name, data)
+	file, err := s.parse(data)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	var before *proxy.Snapshot
+	var running *rules.Set
 	if s.gateway != nil {
 		before = s.gateway.Current()
+		running = before.Rules()
+	}
+	read := reload.ReadFile
+	if s.loop != nil {
+		read = s.loop.ReadFile
+	}
+	if file, err = file.ReadGroups(running, read); err != nil {
+		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err != nil {
@@ -94,8 +150,10 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
-	for _, w := range file.Warnings {
-		s.log.Warn("configuration", "warning", w.Error())
+	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
+		for _, w := range file.Warnings {
+			s.log.Warn("configuration", "warning", w.Error())
+		}
 	}
 	return s.changed(before, snap), nil
 }
@@ -144,23 +202,41 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
 		}}
 	}
-	diff := now.Rules().Change(before.Rules()).String()
-	if now.Rules().Hash == before.Rules().Hash {
-		diff = "files of " + renewed(before, now)
+	change := now.Rules().Change(before.Rules())
+	diff := change.String()
+	if files := renewed(before, now); files != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = files
+		if !change.Empty() {
+			diff += "; " + change.String()
+		}
 	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names the upstreams of which now has another pool.
+// renewed names what of now has read other files, or the same ones anew, than
+// before although the configuration file is the same.
 func renewed(before, now *proxy.Snapshot) string {
-	var names []string
+	var pools, secrets, parts []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
-			names = append(names, strconv.Quote(name))
+			pools = append(pools, strconv.Quote(name))
 		}
 	}
-	slices.Sort(names)
-	return "upstream " + strings.Join(names, ", ")
+	old := before.Rules().File.Secrets()
+	for name, secret := range now.Rules().File.Secrets() {
+		if !secret.Is(old[name].Reveal()) {
+			secrets = append(secrets, name)
+		}
+	}
+	slices.Sort(pools)
+	slices.Sort(secrets)
+	if len(pools) > 0 {
+		parts = append(parts, "files of upstream "+strings.Join(pools, ", "))
+	}
+	if len(secrets) > 0 {
+		parts = append(parts, "secret of "+strings.Join(secrets, ", "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {
@@ -312,9 +388,11 @@ func (s *server) adminHandler() http.Handler {
 		Ready:       func() bool { return !s.draining.Load() },
 		Reload:      s.reload,
 		Reloads:     s.reloads,
+		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
+		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 	})
 }
 

@@ -111,29 +111,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
 		}
 	}
-	for _, r := range snap.Rules().Rules {
-		for p := range r.Plans() {
-			for _, d := range []struct {
-				result string
-				n      int64
-			}{
-				{"allowed", p.Live.Allowed.Load()}, {"rejected", p.Live.Rejected.Load()},
-				{"dry_run_rejected", p.Live.DryRunRejected.Load()}, {"failed_closed", p.Live.FailedClosed.Load()},
-			} {
-				counter(decisions, float64(d.n), r.Name, p.Tier, d.result)
-			}
-		}
-		counter(decisions, float64(r.Live.Skipped.Load()), r.Name, "", "skipped") // before any tier is looked for
-		counter(units, float64(r.Live.Units.Load()), r.Name)
-		counter(nearLimit, float64(r.Live.NearLimit.Load()), r.Name)
-		var held, evicted int64
-		for _, t := range r.Tables() {
-			stats := t.Stats()
-			held, evicted = held+stats.Keys, evicted+stats.Evictions
-		}
-		gauge(keys, float64(held), r.Name)
-		counter(evictions, float64(evicted), r.Name)
-	}
+	ruleMetrics(snap.Rules(), counter, gauge)
 	for name, p := range snap.Pools() {
 		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {

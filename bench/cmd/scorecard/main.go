@@ -6,6 +6,9 @@
 //
 //	t.Attr("S01", fmt.Sprintf("%d extra permits of %d tries", extra, tries))
 //
+// With -long they may take minutes: GATEWAY_LONG is set for those that then do
+// more of the same, and those with the build tag "long" run at all.
+//
 // The exit code is 1 when a row fails, and 2 when the scorecard was used wrongly.
 package main
 
@@ -62,7 +65,7 @@ func scorecard(ctx context.Context, only string, long bool, args []string) error
 	for _, r := range runs(chosen, long) {
 		fmt.Fprintf(os.Stderr, "== %s\n", r)
 		start := time.Now()
-		if err := r.do(ctx, root, res, os.Stderr); err != nil {
+		if err := r.do(ctx, root, long, res, os.Stderr); err != nil {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "   %v\n", time.Since(start).Round(100*time.Millisecond))
