@@ -76,7 +76,7 @@ func TestAThousandReloadsWithOpenSocketsLeaveTheHeapFlat(t *testing.T) {
 		}
 		return left == 0 && late < early+1<<20
 	})
-	t.Attr("issue4-pinning", fmt.Sprintf("heap %d KiB after 100 reloads, %d KiB after 1,000, with 100 open sockets", early>>10, late>>10))
+	t.Attr("S32", fmt.Sprintf("heap %d KiB after 100 reloads, %d KiB after 1,000, with 100 open sockets", early>>10, late>>10))
 	if n := s.gateway.InFlight(); n != 2*open {
 		t.Errorf("%d in flight, want %d", n, 2*open)
 	}

@@ -10,6 +10,8 @@ import (
 const (
 	// maxGroupFile is the most bytes of a file with the values of a group.
 	maxGroupFile = 64 << 20
+	// maxGroupValues is how many values it may hold; each takes some 50 bytes.
+	maxGroupValues = 5_000_000
 	// maxGroupErrors is how many errors in one such file are told of.
 	maxGroupErrors = 10
 )
@@ -123,6 +125,9 @@ func readLines(b *valueSetBuilder, path, text string) (errs ErrorList) {
 		value := lineValue(line)
 		if value == "" {
 			continue
+		}
+		if b.set.listed == maxGroupValues {
+			return append(errs, &Error{Pos: Pos{File: path, Line: n}, Len: 1, Msg: fmt.Sprintf("more than %d values", maxGroupValues)})
 		}
 		err := badLine(value)
 		if err == nil {

@@ -288,6 +288,14 @@ func hostile() map[string]string {
 		"key parts":        numbered(head+"- name: a\n  limit: 1/m\n  key:\n", "  - header.X-%d\n", ""),
 		"two large matches": numbered(head+"- {name: b, limit: 2/m, key: host, match: ["+strings.Repeat("/b, ", maxPatterns)+"]}\n"+
 			"- name: a\n  key: header.X\n  limit: 1/m\n  match:\n", "  - /a/%d/*\n", ""),
+		"groups":              "upstream: http://a\ngroups:\n" + lines(25_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- {name: a, limit: 1/m, match: {group: [" + strings.Repeat("h12, ", 5_000) + "]}}\n",
+		"members":             "upstream: http://a\nrules: []\ngroups:\n  g:\n" + lines(40_000, "    header.X-%d: a\n"),
+		"values":              "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(60_000, "    - a%d\n"),
+		"values with stars":   "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(50_000, "    - \"*a%d*\"\n"),
+		"tiers":               "upstream: http://a\ngroups: {g: {ip: 1.1.1.1}}\nrules:\n- name: a\n  limit: 1/m\n  tiers:\n" + lines(25_000, "    g%d: {limit: 2/m}\n"),
+		"known":               "upstream: http://a\ngroups: {g: {ip: 1.1.1.1}}\nrules:\n- name: a\n  limit: 1/m\n  known:\n" + lines(60_000, "  - g%d\n"),
+		"nots":                head + "- {name: a, limit: 1/m, match: " + strings.Repeat("{not: ", 28) + "/a" + strings.Repeat("}", 28) + "}\n",
+		"a large not":         head + "- name: a\n  limit: 1/m\n  match:\n    not:\n" + lines(9_000, "    - /b/%d/*\n") + "    path:\n" + lines(9_000, "    - /a/%d/*\n"),
 		"bad items in a line": fill("upstream: http://a\nrules: []\nexempt: [", "ä, ", "]\n"),
 		"spaces":              fill("", " ", "a"),
 		"tabs":                fill("a:\n", "\t", "b: c\n"),
@@ -303,6 +311,15 @@ func numbered(begin, line, end string) string {
 		fmt.Fprintf(&b, line, i)
 	}
 	return b.String() + end
+}
+
+// lines repeats a line with a number in it.
+func lines(n int, line string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, line, i)
+	}
+	return b.String()
 }
 
 func manyKeys() string {

@@ -9,6 +9,13 @@ import (
 
 var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
+const (
+	// maxMembers is how many attributes a group may look at.
+	maxMembers = 100
+	// maxTiers is how many tiers a rule may have, and how many groups it may know.
+	maxTiers = 100
+)
+
 // groups reads the named sets of clients.
 func (p *parser) groups(n *node) {
 	p.named = map[string]int{}
@@ -43,6 +50,10 @@ func (p *parser) members(g *Group, name, n *node) {
 		return
 	case n.shape != mapping:
 		p.wrongShape(n, what, want)
+		return
+	}
+	if len(n.keys) > maxMembers {
+		p.failAt(n.keys[maxMembers], "", "%s looks at more than %d attributes", what, maxMembers)
 		return
 	}
 	for i, key := range n.keys {
@@ -151,14 +162,14 @@ func (p *parser) isGroup(n *node, text, what string) bool {
 	if p.groupsBroken {
 		return false
 	}
-	names := make([]string, len(p.file.Groups))
-	for i, g := range p.file.Groups {
-		names[i] = g.Name
+	names := make([]string, min(1000, len(p.file.Groups))) // more to choose from would take its time
+	for i := range names {
+		names[i] = p.file.Groups[i].Name
 	}
 	hint := didYouMean(text, names)
 	switch {
 	case hint != "":
-	case len(names) == 0:
+	case len(p.file.Groups) == 0:
 		hint = "the file has no groups: add groups: { " + quoteless(text) + ": { ip: [192.0.2.0/24] } }"
 	case len(names) <= 5:
 		hint = "there is " + strings.Join(names, ", ")

@@ -15,6 +15,10 @@ func (p *parser) tiers(c *section, r *RuleSpec) {
 	if len(n.keys) == 0 {
 		p.failAt(n, "remove it", "tiers is empty")
 	}
+	if len(n.keys) > maxTiers {
+		p.failAt(n.keys[maxTiers], "", "more than %d tiers", maxTiers)
+		return
+	}
 	for i, key := range n.keys {
 		t := TierSpec{Group: key.text}
 		p.isGroup(key, key.text, "tiers")
@@ -71,6 +75,10 @@ func (p *parser) known(c *section, r *RuleSpec) {
 	}
 	if v.shape == sequence && len(v.items) == 0 {
 		p.failAt(v, "remove it", "known: an empty list knows nobody")
+	}
+	if len(v.items) > maxTiers {
+		p.failAt(v.items[maxTiers], "", "known: more than %d groups", maxTiers)
+		return
 	}
 	for _, item := range p.oneOrMore(v, "known") {
 		name, ok := p.groupNamed(item, "known")

@@ -41,7 +41,10 @@ var rows = []row{
 	{"S06", "Spellings of queries, 10,001 parameters among them", "12 of 12 the same key or 400", []suite{
 		{dir: "proxy", names: "TestSpellingsOfAQueryKeyAreTheSameKeyOr400"},
 	}},
-	{"S07", "Tunnels: CONNECT, h2c, odd upgrades, PRI, OPTIONS *", "0 unmetered upstream requests of 9 tries", nil},
+	{"S07", "Tunnels: CONNECT, h2c, odd upgrades, PRI, OPTIONS *", "0 unmetered upstream requests", []suite{
+		{dir: "proxy", names: "TestConnectIsRefusedBeforeAnythingElse TestConnectOverHTTP2WithARequestInItsBodyIsRefused"},
+		{dir: "proxy", names: "TestNoUpgradeButAWebSocketReachesTheUpstream TestMethodsThatAreNoneAreRefusedAndOddOnesAreMetered"},
+	}},
 	{"S08", "Framing of requests, ≥ 150 raw inputs", "0 unmetered upstream requests, 0 hangs, no 5xx and no unit back for a client's fault", []suite{
 		{dir: "proxy", names: "TestOddFramingIsTheClientsFault TestOddRequestsOfHTTP2AreTheClientsFault"},
 	}},
@@ -51,20 +54,37 @@ var rows = []row{
 	{"S10", "HTTP/2 floods", "RSS + ≤ 20 MB, another client's p99 ≤ 2×, connection closed", []suite{
 		{dir: "cmd/gateway", names: "TestHTTP2FloodsHarmNobodyElse"},
 	}},
-	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", nil},
-	{"S12", "Limits of header, headers, URL and body", "431, 431, 414, 413 exactly, upstream 0", nil},
+	{"S11", "Memory for what a client sends: 1,000 requests of 10 KiB", "≤ 100× (goal ≤ 10×)", []suite{
+		{dir: "cmd/gateway", names: "TestMemoryIsInProportionToWhatAClientSends"},
+	}},
+	{"S12", "Limits of header, headers, URL and body", "431, 431, 414, 413 exactly, upstream 0", []suite{
+		{dir: "proxy", names: "TestLimitsHoldToTheUnit TestLimitsHoldOverHTTP2 TestABodyOverTheBoundIsRefusedByItsLengthAndCostsNothing"},
+	}},
 	{"S13", "Slow clients, 200 of each kind", "all gone ≤ timeout + 1 s; a good client gets 100 % 200", []suite{
+		{dir: "cmd/gateway", names: "TestSlowClientsAreLetGoAndHarmNobody"},
 		{dir: "bench/conformance", names: "TestSlowhttptest"},
 	}},
-	{"S14", "Slow but honest readers and streams", "complete, 0 cut", nil},
+	{"S14", "Slow but honest readers and streams", "complete, 0 cut", []suite{
+		{dir: "cmd/gateway", names: "TestSlowHonestReadersAndStreamsAreNotCut"},
+	}},
 	{"S15", "File descriptors run out", "recovers ≤ 2 s; /healthz 100 %", []suite{
 		{dir: "cmd/gateway", names: "TestFileDescriptorsRunOut"},
 	}},
 	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", nil},
-	{"S17", "Faults of upstreams, ≥ 30", "all the right status; a truncated answer never whole; nothing leaked", nil},
-	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", nil},
-	{"S19", "Our headers survive 103, duplicates, 101, trailers, HEAD, 304", "6 of 6 exactly one value", nil},
-	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", nil},
+	{"S17", "Faults of upstreams, ≥ 30", "all the right status; a truncated answer never whole; nothing leaked", []suite{
+		{dir: "proxy/upstream", names: "TestUpstreamFaultsAreToldApart TestFaultsOfHTTP2ServersAreToldApart TestNoConnectionIsABadGateway"},
+		{dir: "proxy/upstream", names: "TestSilentUpstreamIsAGatewayTimeout TestUnasked101LeaksNothing TestErrorsLeaveNoGoroutine"},
+		{dir: "proxy", names: "TestAnUnusableAnswerIs502 TestATruncatedAnswerNeverLooksComplete"},
+	}},
+	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", []suite{
+		{dir: "proxy", names: "TestARetryIsChargedOnce TestAPostIsNeverSentTwice TestAnUpstreamThatClosesIdleConnectionsCosts502OnlyToPosts"},
+	}},
+	{"S19", "Our headers survive 103, duplicates, 101, trailers, HEAD, 304", "6 of 6 exactly one value", []suite{
+		{dir: "proxy", names: "TestOurHeadersAreThereExactlyOnce"},
+	}},
+	{"S20", "WebSocket: 1,000 sessions, early bytes, vanished peers, half-close", "byte-equal; fds and goroutines ± 5", []suite{
+		{dir: "cmd/gateway", names: "TestWebSocketSessionsAreByteEqualAndLeaveNothing"},
+	}},
 	{"S21", "gRPC interoperability", "all client cases", []suite{
 		{dir: "bench/conformance", names: "TestGRPCInterop"},
 	}},
@@ -84,7 +104,9 @@ var rows = []row{
 		{dir: "limit", names: "TestNoHistoryLetsMoreThroughThanTheLimit"},
 		{dir: "limit", names: "TestConcurrentHistoriesAreLinearizable", race: true},
 	}},
-	{"S27", "Refunds by client's fault: bad chunks, cancels, resets, early closes, 1,000 each", "0 refunds", nil},
+	{"S27", "Refunds by client's fault: bad chunks, cancels, resets, early closes, 1,000 each", "0 refunds", []suite{
+		{dir: "cmd/gateway", names: "TestClientFaultsGiveNothingBackAndAreNoServerErrors"},
+	}},
 	{"S28", "Clock: − 1 h, + 1 h, to and fro", "≤ burst extra, no lock-out > period", []suite{
 		{dir: "limit", names: "TestAlternatingClockNeitherGrantsNorLocksOut"},
 	}},
@@ -98,8 +120,9 @@ var rows = []row{
 	{"S31", "Half-written files, 4 pauses × 25", "0 partial lists applied", []suite{
 		{dir: "reload", names: "TestHalfAFileIsNotAppliedWhileItsWriterPausesForLessThanTheSettleTime TestHalfWrittenFileIsNeverAppliedWithinThePatience"},
 	}},
-	{"S32", "Storm of reloads", "0 failed, 0 mixed lists, goroutines ± 0, debt kept", []suite{
+	{"S32", "Storm of reloads", "0 failed, 0 mixed lists, goroutines ± 0, heap flat, debt kept", []suite{
 		{dir: "cmd/gateway", names: "TestStormOfSavesEndsInTheLastOne TestReloadOnRequestAHundredTimesLeavesNothingBehind"},
+		{dir: "proxy", names: "TestAThousandReloadsWithOpenSocketsLeaveTheHeapFlat"},
 	}},
 	{"S33", "Rule and upstream removed while in use", "50 of 50 finish", []suite{
 		{dir: "cmd/gateway", names: "TestRequestsOfARemovedRuleAndUpstreamFinish"},
@@ -117,7 +140,9 @@ var rows = []row{
 	{"S42", "Admin listener: exposure, CSRF, rebinding, 12 tries", "all refused", []suite{
 		{dir: "cmd/gateway", names: "TestAdminRefusesOtherHostsAndOrigins"},
 	}},
-	{"S43", "Secrets in 10 places, 20 injections into the log", "0 leaks; 1 valid line a request", nil},
+	{"S43", "Secrets in 10 places, 20 injections into the log", "0 leaks; 1 valid line a request", []suite{
+		{dir: "proxy", names: "TestNoLineHoldsAKey TestEachRequestHasOneSoundLineWhateverIsInIt"},
+	}},
 	{"S44", "100,000 odd methods, paths and keys", "number of series constant", []suite{
 		{dir: "cmd/gateway", names: "TestSeriesDoNotGrowWithWhatClientsChoose"},
 	}},
