@@ -28,7 +28,10 @@
 // The front door fills in [Facts] and asks a Set, in this order: [Set.Route] (none
 // is 404), [Set.Blocked] (403), [Set.Match]. Each [Hit] of Match is a rule that
 // applies, with the Plan that the request falls under, what it costs and the
-// digest of its key; a hit that is Missing is answered 400. All these read only, take no memory and may run at the same time.
+// digest of its key; a hit that is Missing is answered 400. A key in the body is
+// Pending until [Facts.SetBody] and [Set.Resolve]; what cannot be told for sure is
+// a Doubt of the hit. All these read only, take no memory and may run at the same
+// time.
 //
 // A worked example. In
 //

@@ -135,6 +135,9 @@ func (p *parser) public() {
 	if v := p.top.get("limits"); v != nil {
 		p.limits(v)
 	}
+	if v := p.top.get("body_limit"); v != nil {
+		p.size(v, "body_limit", &p.file.BodyLimit, 1, 1<<30)
+	}
 	if v := p.top.get("ratelimit_headers"); v != nil {
 		p.oneOf(v, "ratelimit_headers", rateLimitHeaders, &p.file.RateLimitHeaders)
 	}

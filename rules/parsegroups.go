@@ -105,7 +105,7 @@ func (p *parser) groupAttribute(key *node, what string) (Attribute, bool) {
 	switch {
 	case a.kind == kindIP && a.bits > 0:
 		p.failAt(key, "write ip: with CIDRs", "%s in %s: a group holds addresses and CIDRs", quote(key.text), what)
-	case a.kind == kindGlobal, a.kind == kindPathName:
+	case a.kind == kindGlobal, a.kind == kindPathName, a.kind == kindRoute:
 		p.failAt(key, "use what tells clients apart, like ip or header.<Name>", "%s in %s says nothing of a client", quote(key.text), what)
 	default:
 		return a, true
@@ -163,7 +163,13 @@ func (p *parser) groupNamed(n *node, what string) (string, bool) {
 // isGroup reports whether there is a group called text, which stands at n.
 func (p *parser) isGroup(n *node, text, what string) bool {
 	if i, ok := p.named[text]; ok {
-		p.used[p.file.Groups[i].Name] = true
+		g := &p.file.Groups[i]
+		p.used[g.Name] = true
+		if what != "known" && slices.ContainsFunc(g.Members, func(m Members) bool { return m.Attribute.InBody() }) {
+			p.failAt(n, "only known of a rule that is keyed on the field can ask for it",
+				"%s: group %s holds fields of the body, which is read later", what, quote(text))
+			return false
+		}
 		return true
 	}
 	if p.groupsBroken || p.full() {

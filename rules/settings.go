@@ -47,10 +47,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups",
+			"groups", "body_limit",
 		},
 		later: []string{
-			"include", "tls", "jwt", "store", "paths", "body_limit", "state",
+			"include", "tls", "jwt", "store", "paths", "state",
 		},
 	},
 	partUpstream: {
@@ -104,7 +104,7 @@ var (
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
-	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
+	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
 	logFormats       = choice{known: []string{"auto", "text", "json"}}
 	logAccess        = choice{known: []string{"auto", "json", "combined", "off"}}

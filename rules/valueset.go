@@ -58,6 +58,9 @@ func (b *valueSetBuilder) add(text string) *TextError {
 		b.set.hashed[[sha256.Size]byte(sum)] = struct{}{}
 		return nil
 	}
+	if b.attribute.named() {
+		text = string(appendFolded(nil, []byte(text))) // as the value of a request is
+	}
 	if _, _, slash := strings.Cut(text, "/"); slash {
 		if _, err := ParsePrefix(text); err == nil {
 			return &TextError{Len: len(text), Msg: "a CIDR, where text is meant", Hint: "put it under ip:"}
