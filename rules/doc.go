@@ -55,10 +55,15 @@
 // looks: a name given twice, nothing for a value, a second document, tags, merge
 // keys, 010 or 1e3 or 1.5 for a whole number. Aliases stand for their anchor's
 // value; all aliases together may stand for 200,000 values. A file has at most
-// 2 MiB, 200,000 values and 32 levels. ${…} is kept for substitution and refused
-// until there is such a thing; a $ otherwise is text. Settings that the format
-// knows but this version does not have are refused, never ignored; the table in
-// settings.go says which they are.
+// 2 MiB, 200,000 values and 32 levels. Settings that the format knows but this
+// version does not have are refused, never ignored; the table in settings.go says
+// which they are.
+//
+// In values, never in names, ${NAME} stands for a variable of the environment,
+// ${NAME:-default} for the default where it is not set or empty, ${NAME:?message}
+// is an error then, and $$ is a $; any other $ is text. That is done once YAML has
+// been read, so a variable can hold nothing but a value. Errors quote such a value
+// as it is written in the file and do not repeat what the variable holds.
 //
 // yaml.v3 makes the tree and nothing else; it is imported in decode.go alone. Its
 // own messages have lines at best, so its errors are explained by looking at the

@@ -68,6 +68,7 @@ type File struct {
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
 
+	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
 	// The matches of Rules and of Routes, as Parse made them; nil in a File made
 	// otherwise.
@@ -171,11 +172,14 @@ type Limits struct {
 	ConnectionsPerIP int64
 }
 
-// Admin is the admin listener: an address on the loopback, or off.
+// Admin is the admin listener: an address, or off.
 type Admin struct {
+	// Addr is on the loopback, or there is a Token.
 	Addr string
 	Off  bool
-	Pos  Pos
+	// Token is what a request must carry unless it only asks how the gateway does.
+	Token Secret
+	Pos   Pos
 }
 
 // Log says what is logged and how.

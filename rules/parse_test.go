@@ -50,12 +50,15 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	for part, n := range settings {
 		for _, name := range n.known {
-			if name != "listen" && name != "upstream" && !strings.Contains(string(data), name) {
+			if name != "listen" && name != "upstream" && part != partSecret && !strings.Contains(string(data), name) {
 				t.Errorf("everything.yaml does not have %s of %s", name, part)
 			}
 		}
 	}
-	f := parse(t, string(data))
+	f, err := goldenOutside.Parse("gateway.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if f.Reject.Jitter != 10 || f.Reject.ContentType != "text/html; charset=utf-8" || f.Reject.Body == "" {
 		t.Errorf("reject %+v", f.Reject)
 	}
@@ -67,7 +70,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
-	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || f.Admin.Addr != "0.0.0.0:9901" || !f.Admin.Token.Is("0123456789abcdef0123456789abcdef") ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
 		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
 		t.Errorf("settings %+v", f)
@@ -431,6 +434,9 @@ func FuzzParseGivesAFileThatCompilesOrErrors(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted, but: %v", err)
 		}
+		if len(data) < 4<<10 {
+			completed(t, Outside{}, file)
+		}
 		again, err := file.Compile(set)
 		if err != nil || !again.Change(set).Empty() {
 			t.Fatalf("the same file changes %v, %v", again.Change(set), err)
@@ -551,12 +557,14 @@ func TestTheAdminListenerIsFoundInABrokenFileToo(t *testing.T) {
 		"upstream: http://a\nrules: [{ name: x, limt: 1/s }]\nadmin: 127.0.0.1:1234\n": {Addr: "127.0.0.1:1234"},
 		"admin: off\nrules: 7\n":          {Off: true},
 		"admin: { listen: '[::1]:99' }\n": {Addr: "[::1]:99"},
+		"admin: { listen: '[::]:99' }\n":  {Addr: "127.0.0.1:9900"}, // it wants a token
+		"admin: {}\n":                     {Addr: "127.0.0.1:9900"},
 		"admin: nonsense\n":               {Addr: "127.0.0.1:9900"},
 		"upstream: http://a\nrules: []\n": {Addr: "127.0.0.1:9900"},
 		"a: [\n":                          {Addr: "127.0.0.1:9900"},
 		"":                                {Addr: "127.0.0.1:9900"},
 	} {
-		got := FindAdmin([]byte(text))
+		got := Outside{}.FindAdmin("gateway.yaml", []byte(text))
 		got.Pos = Pos{}
 		if got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)

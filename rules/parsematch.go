@@ -149,6 +149,9 @@ func readOne[T any](s *source, n *node, what string, parse func(string) (T, *Tex
 		s.failText(n, what, err)
 		return v, false
 	}
+	if p, ok := any(v).(*Pattern); ok && n.origin != nil {
+		p.text = n.origin.written
+	}
 	return v, true
 }
 
@@ -167,6 +170,7 @@ func (s *source) prefixes(n *node, what string) Prefixes {
 	for _, item := range s.someOf(n, what) {
 		if some, ok := readOne(s, item, what, ParsePrefix); ok {
 			all = append(all, some...)
+			s.show(item)
 		}
 	}
 	return NewPrefixes(all)
@@ -188,7 +192,7 @@ func writeFlow(b *strings.Builder, n *node, top bool) {
 	}
 	switch n.shape {
 	case scalar:
-		b.WriteString(strings.ToValidUTF8(n.text, ""))
+		b.WriteString(strings.ToValidUTF8(n.written(), ""))
 	case sequence, mapping:
 		begin, end := "[", "]"
 		if n.shape == mapping {

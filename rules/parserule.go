@@ -208,6 +208,7 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if !ok {
 		return
 	}
+	p.show(limitNode)
 	rate, err := parseRate(text)
 	if err != nil {
 		p.failText(limitNode, "limit", err)

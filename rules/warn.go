@@ -47,7 +47,8 @@ func (p *parser) index() {
 }
 
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
-	p.warn(p.posOf(n), p.width(n), hint, format, args...)
+	msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
+	p.warn(p.posOf(n), p.width(n), hint, "%s", msg)
 }
 
 func (p *parser) warnProxies() {
@@ -108,7 +109,7 @@ func (p *parser) warnPriority() {
 		return
 	}
 	for _, item := range routes.items {
-		if key := item.key("priority"); key != nil {
+		if key := item.key("priority"); key != nil && item.named("priority").text != Normal.String() {
 			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
 			return
 		}

@@ -31,6 +31,7 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"route after a catchall": {"upstreams: {a: http://a}\nroutes:\n- {}\n- {match: GET /a}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
 		"no catch-all":           {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\nrules:\n" + ip, []string{"2:1 no route takes everything"}},
 		"priority alone":         {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /b, priority: critical}\n- {priority: normal}\nrules:\n" + ip, []string{"4:15 priority without overload"}},
+		"priority as without":    {"upstreams: {a: http://a}\nroutes:\n- {priority: normal}\nrules:\n" + ip, nil},
 		"priority, overload":     {"overload: {max_in_flight: 9}\nupstreams: {a: http://a}\nroutes:\n- {priority: critical}\nrules:\n" + ip, nil},
 		"unused upstream":        {"upstreams: {a: http://a, b: http://b}\nroutes: [{upstream: a}]\nrules:\n" + ip, []string{"1:26 no route leads to upstream \"b\""}},
 		"long period":            {public + "- {name: a, limit: 1000/h}\n", []string{"3:20 all 1000 of 1000/h may come in one second"}},
@@ -63,6 +64,18 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"private listeners":   {"listen: [127.0.0.1:8080, localhost:81, 10.0.0.1:80]\n" + public + ip, []string{"4:3 key ip"}},
 		"one public listener": {"listen: [127.0.0.1:8080, \":80\"]\n" + public + ip, nil},
 		"private, trusting":   {"listen: 127.0.0.1:8080\ntrusted_proxies: [private]\n" + public + ip, nil},
+		"private sockets":     {"listen: [unix:/run/a.sock, 127.0.0.1:80]\n" + public + ip, []string{"4:3 key ip"}},
+		"coarse estimate":     {public + "- {name: a, algorithm: sliding_window, limit: 19/m}\n", []string{"3:47 sliding_window with a limit of 19"}},
+		"fine estimate":       {public + "- {name: a, algorithm: sliding_window, limit: 20/m}\n", nil},
+		"small bucket":        {public + "- {name: a, limit: 1/m}\n", nil},
+		"long log":            {public + "- {name: a, algorithm: sliding_window_log, limit: 10001/m}\n", []string{"3:51 sliding_window_log with a limit of 10001 remembers each of them"}},
+		"long log, exactly":   {public + "- {name: a, algorithm: sliding_window_log, limit: 10000/m, max_keys: 1000}\n", nil},
+		"many logs":           {public + "- {name: a, algorithm: sliding_window_log, limit: 17/m}\n", []string{"3:51 sliding_window_log remembers each request"}}, // 16 B x 17 x 1M > 256 MiB
+		"many logs, few keys": {public + "- {name: a, algorithm: sliding_window_log, limit: 17/m, max_keys: 900000}\n", nil},
+		"many windows":        {public + "- {name: a, algorithm: sliding_window, limit: 20000/m}\n", nil},
+		"closed everywhere":   {public + "- {name: a, fail: closed, limit: 9/m}\n", []string{"3:3 fail"}},
+		"closed somewhere":    {public + "- {name: a, fail: closed, match: /a/**, limit: 9/m}\n", nil},
+		"open everywhere":     {public + "- {name: a, fail: open, limit: 9/m}\n", nil},
 		"private, other key":  {"listen: 127.0.0.1:8080\n" + public + "- {name: a, key: host, limit: 9/s}\n", nil},
 	} {
 		var got []string

@@ -72,8 +72,8 @@ var rows = []row{
 	}},
 	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", nil},
 	{"S17", "Faults of upstreams, ≥ 30", "all the right status; a truncated answer never whole; nothing leaked", []suite{
-		{dir: "proxy/upstream", names: "TestUpstreamFaultsAreToldApart TestNoConnectionIsABadGateway TestSilentUpstreamIsAGatewayTimeout"},
-		{dir: "proxy/upstream", names: "TestUnasked101LeaksNothing TestErrorsLeaveNoGoroutine"},
+		{dir: "proxy/upstream", names: "TestUpstreamFaultsAreToldApart TestFaultsOfHTTP2ServersAreToldApart TestNoConnectionIsABadGateway"},
+		{dir: "proxy/upstream", names: "TestSilentUpstreamIsAGatewayTimeout TestUnasked101LeaksNothing TestErrorsLeaveNoGoroutine"},
 		{dir: "proxy", names: "TestAnUnusableAnswerIs502 TestATruncatedAnswerNeverLooksComplete"},
 	}},
 	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", []suite{
