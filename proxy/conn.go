@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -22,9 +23,21 @@ type conn struct {
 	peer  netip.AddrPort
 	early []byte // came behind a PROXY header; read first
 	doors *Doors
+	use   *Address     // what it came for; nil in tests
 	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
 	gone  atomic.Bool
-	heard atomic.Bool // a request came, or never will
+	heard atomic.Bool  // a request came, or never will
+	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
+}
+
+// connOf returns the connection below c, which net/http may have wrapped in TLS,
+// or nil.
+func connOf(c net.Conn) *conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	n, _ := c.(*conn)
+	return n
 }
 
 // hear notes that the connection is no newcomer any more.
@@ -34,13 +47,18 @@ func (c *conn) hear() {
 	}
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. A deadline that was set for it holds as well: TLS
+// sets one for its last words.
 func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
 	for {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.span)); err != nil {
+		deadline := time.Now().Add(c.span)
+		if until := c.until.Load(); until != 0 && until < deadline.UnixNano() {
+			deadline = time.Unix(0, until)
+		}
+		if err := c.Conn.SetWriteDeadline(deadline); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:])
@@ -49,6 +67,26 @@ func (c *conn) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *conn) note(t time.Time) {
+	if t.IsZero() {
+		c.until.Store(0)
+		return
+	}
+	c.until.Store(t.UnixNano())
 }
 
 // Close implements net.Conn.

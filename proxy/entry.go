@@ -81,9 +81,9 @@ func (d *Doors) Connections() ConnectionStats {
 }
 
 // receive lets a connection in, or closes it.
-func (d *Doors) receive(c net.Conn) {
+func (d *Doors) receive(c net.Conn, at *door) {
 	e := d.entry.Load()
-	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d}
+	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d, use: at.use.Load()}
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)
 		return

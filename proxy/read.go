@@ -134,13 +134,13 @@ func hasToken(lines []string, token string) bool {
 type connKey struct{}
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
 // peerOf returns the other end of the connection of r, on which a request has
 // come herewith.
 func peerOf(r *http.Request) netip.AddrPort {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 		c.hear()
 		return c.peer
 	}

@@ -18,6 +18,8 @@ type parser struct {
 	// are true.
 	hashes   map[string]*node
 	insecure []*node
+	listens  []*node // as file.Listen
+	idleTLS  []*node // settings of tls that nothing needs
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
@@ -109,6 +111,10 @@ func (p *parser) public() {
 	if v := p.top.get("listen"); v != nil {
 		p.listen(v)
 	}
+	if v := p.top.get("tls"); v != nil {
+		p.tls(v)
+		p.listening()
+	}
 	if v := p.top.get("timeouts"); v != nil {
 		p.timeouts(v)
 	}
@@ -123,7 +129,7 @@ func (p *parser) public() {
 func (p *parser) listen(n *node) {
 	p.file.Listen = nil
 	if n.shape == sequence && len(n.items) == 0 {
-		p.failAt(n, "leave it out for :8080", "listen is empty")
+		p.failAt(n, "leave it out for :8080, or with tls :443", "listen is empty")
 	}
 	first := map[string]Pos{}
 	for _, item := range p.oneOrMore(n, "listen") {
@@ -142,6 +148,7 @@ func (p *parser) listen(n *node) {
 		}
 		first[addr] = p.posOf(item)
 		p.file.Listen = append(p.file.Listen, Listen{Addr: addr, Pos: p.posOf(item)})
+		p.listens = append(p.listens, item)
 	}
 }
 
@@ -261,6 +268,9 @@ func (p *parser) admin(n *node) {
 			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
 				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
 			}
+		}
+		if t := p.file.TLS; t != nil && t.Redirect != nil && overlap(t.Redirect.Addr, addr) {
+			p.failAt(at, "use another port", "admin %s: with tls, requests to %s are sent to https", quote(text), t.Redirect.Addr)
 		}
 	}
 }

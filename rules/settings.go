@@ -31,6 +31,8 @@ const (
 	partHealth   part = "health"
 	partBalance  part = "balance"
 
+	partTLS         part = "tls"
+	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 )
 
@@ -44,9 +46,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
+			"tls",
 		},
 		later: []string{
-			"include", "tls", "groups", "jwt", "store", "paths", "body_limit", "state",
+			"include", "groups", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
@@ -55,9 +58,15 @@ var settings = map[part]names{
 			"max_conns", "host", "tls",
 		},
 	},
-	partServer:      {known: []string{"url", "weight", "backup"}},
-	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
-	partBalance:     {known: []string{"hash"}},
+	partServer:  {known: []string{"url", "weight", "backup"}},
+	partHealth:  {known: []string{"path", "interval", "timeout", "status"}},
+	partBalance: {known: []string{"hash"}},
+	partTLS: {
+		known: []string{
+			"domains", "email", "ca", "ca_root", "storage", "redirect", "certificates", "client_ca", "client_auth", "min_version",
+		},
+	},
+	partCertificate: {known: []string{"cert", "key"}},
 	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
 	partRoute: {
 		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
@@ -98,6 +107,8 @@ var (
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
+	clientAuths      = choice{known: []string{"require", "request"}}
+	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
 	logFormats       = choice{known: []string{"auto", "text", "json"}}
 	logAccess        = choice{known: []string{"auto", "json", "combined", "off"}}
@@ -126,14 +137,20 @@ var familiar = map[part]map[string]string{
 	partFile: {
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
-		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies",
+		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
 	},
 	partUpstream: {
 		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
 		"health_check": "health", "healthcheck": "health", "max_connections": "max_conns", "sni": "tls",
 	},
-	partServer:      {"address": "url", "host": "url"},
-	partHealth:      {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partServer: {"address": "url", "host": "url"},
+	partHealth: {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partTLS: {
+		"domain": "domains", "hosts": "domains", "names": "domains", "mail": "email", "contact": "email", "acme": "ca", "directory": "ca",
+		"issuer": "ca", "cert": "certificates", "key": "certificates", "certs": "certificates", "cache": "storage", "ca_cert": "client_ca",
+		"protocols": "min_version", "min": "min_version", "force_https": "redirect",
+	},
+	partCertificate: {"certificate": "cert", "cert_file": "cert", "crt": "cert", "fullchain": "cert", "key_file": "key", "private_key": "key"},
 	partUpstreamTLS: {"sni": "server_name", "insecure_skip_verify": "insecure", "certificate": "cert", "root_ca": "ca"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",

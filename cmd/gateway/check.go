@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"gateway/proxy"
+	"gateway/proxy/certs"
 	"gateway/rules"
 )
 
@@ -40,8 +42,12 @@ func newCheck() *cobra.Command {
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	file, err := rules.Parse(name, data)
 	var snap *proxy.Snapshot
+	var doubts rules.ErrorList
 	if err == nil {
 		snap, err = proxy.Build(file, nil, nil) // reads the files it names, too
+		var bad error
+		doubts, bad = certs.Files(file)
+		err = together(err, bad)
 	}
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
@@ -49,8 +55,8 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	} else if err != nil {
 		return err
 	}
-	if len(file.Warnings) > 0 {
-		printErrors(errs, file.Warnings, ".")
+	if warnings := slices.Concat(file.Warnings, doubts); len(warnings) > 0 {
+		printErrors(errs, warnings, ".")
 		if strict {
 			return errSaid
 		}

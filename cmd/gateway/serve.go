@@ -22,6 +22,7 @@ import (
 	"gateway/limit"
 	"gateway/proxy"
 	"gateway/proxy/admin"
+	"gateway/proxy/certs"
 	"gateway/reload"
 	"gateway/rules"
 )
@@ -39,6 +40,7 @@ type server struct {
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
+	certs    *certs.Manager
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -46,12 +48,13 @@ type server struct {
 func newServer(name string, out, errs io.Writer, color string) *server {
 	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
 	s.access = proxy.NewAccessLog(out, "off")
+	s.certs = certs.New(s.log.Logger)
 	return s
 }
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() }}
+	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() || s.certs.Stale() }}
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
@@ -65,6 +68,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		before = s.gateway.Current()
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
 	}
@@ -85,12 +89,15 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
-	public.Commit(doorSettings(file))
+	s.certs.Commit(secure)
+	settings := doorSettings(file)
+	settings.TLS = secure.Config()
+	public.Commit(settings)
 	private.Commit(adminSettings)
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
-	for _, w := range file.Warnings {
+	for _, w := range slices.Concat(file.Warnings, secure.Warnings()) {
 		s.log.Warn("configuration", "warning", w.Error())
 	}
 	return s.changed(before, snap), nil
@@ -98,16 +105,12 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 
 // bind binds what the file wants to listen on and is not bound yet.
 func (s *server) bind(file *rules.File) (public, private *proxy.Opening, err error) {
-	addrs := make([]string, len(file.Listen))
-	for i, l := range file.Listen {
-		addrs[i] = l.Addr
-	}
-	if public, err = s.public.Prepare(addrs); err != nil {
+	if public, err = s.public.Prepare(s.addresses(file)); err != nil {
 		return nil, nil, bindProblem(file, err)
 	}
-	var adminAddrs []string
+	var adminAddrs []proxy.Address
 	if !file.Admin.Off {
-		adminAddrs = []string{file.Admin.Addr}
+		adminAddrs = []proxy.Address{{Addr: file.Admin.Addr}}
 	}
 	if private, err = s.admin.Prepare(adminAddrs); err != nil {
 		public.Abort()
@@ -123,7 +126,11 @@ func bindProblem(file *rules.File, err error) error {
 		return err
 	}
 	pos := file.Admin.Pos
-	for _, l := range file.Listen {
+	listen := file.Listen
+	if file.TLS != nil && file.TLS.Redirect != nil {
+		listen = append(slices.Clip(listen), *file.TLS.Redirect)
+	}
+	for _, l := range listen {
 		if l.Addr == b.Addr {
 			pos = l.Pos
 		}
@@ -147,13 +154,17 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names the upstreams of which now has another pool.
+// renewed names the upstreams of which now has another pool. If there is none, the
+// files are those of tls.
 func renewed(before, now *proxy.Snapshot) string {
 	var names []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
 			names = append(names, strconv.Quote(name))
 		}
+	}
+	if len(names) == 0 {
+		return "tls"
 	}
 	slices.Sort(names)
 	return "upstream " + strings.Join(names, ", ")
@@ -206,6 +217,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer signal.Stop(hup)
 
 	defer s.gateway.Close()
+	defer s.certs.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -309,6 +321,7 @@ func (s *server) adminHandler() http.Handler {
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
+		Expiries:    s.certs.Expiries,
 	})
 }
 
