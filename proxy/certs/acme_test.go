@@ -36,12 +36,14 @@ func TestCertificateIsObtainedByEitherChallenge(t *testing.T) {
 		"TLS-ALPN-01": func(o *acmetest.Options) { o.HTTPPort = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
+			apiName := unique("api")
+			wwwName := unique("www")
 			t.Parallel()
 			s, ca := withCA(t, change)
-			s.mustApply(acme(ca, t.TempDir(), "api.internal", "www.internal"))
-			api := s.awaits("api.internal", ca.Pool())
-			www := s.awaits("www.internal", ca.Pool())
-			if api.DNSNames[0] != "api.internal" || www.DNSNames[0] != "www.internal" {
+			s.mustApply(acme(ca, t.TempDir(), apiName, wwwName))
+			api := s.awaits(apiName, ca.Pool())
+			www := s.awaits(wwwName, ca.Pool())
+			if api.DNSNames[0] != apiName || www.DNSNames[0] != wwwName {
 				t.Errorf("certificates for %v and %v", api.DNSNames, www.DNSNames)
 			}
 			if got := len(s.log.with("certificate obtained")); got != 2 {
@@ -52,38 +54,41 @@ func TestCertificateIsObtainedByEitherChallenge(t *testing.T) {
 }
 
 func TestWithoutARedirectTLSALPNIsEnough(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, ca := withCA(t, nil)
-	s.mustApply(strings.Replace(acme(ca, t.TempDir(), "api.internal"), `"127.0.0.1:PLAIN"`, "false", 1))
-	s.awaits("api.internal", ca.Pool())
+	s.mustApply(strings.Replace(acme(ca, t.TempDir(), apiName), `"127.0.0.1:PLAIN"`, "false", 1))
+	s.awaits(apiName, ca.Pool())
 	if n := ca.Validations(); n != 1 {
 		t.Errorf("%d validations, want 1: HTTP-01 has no place to come in", n)
 	}
 }
 
 func TestClientAuthenticationDoesNotKeepTheCAOut(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, ca := withCA(t, func(o *acmetest.Options) { o.HTTPPort = 0 }) // TLS-ALPN-01 alone
 	clients := newAuthority(t)
-	s.mustApply(strings.Replace(acme(ca, t.TempDir(), "api.internal"), "tls: {", fmt.Sprintf("tls: { client_ca: %q,", clients.file()), 1))
+	s.mustApply(strings.Replace(acme(ca, t.TempDir(), apiName), "tls: {", fmt.Sprintf("tls: { client_ca: %q,", clients.file()), 1))
 	eventually(t, "the certificate", func() bool { return len(s.log.with("certificate obtained")) == 1 })
-	if _, err := s.dial("api.internal"); err == nil {
+	if _, err := s.dial(apiName); err == nil {
 		t.Error("a client without a certificate got in")
 	}
 }
 
 // Case T01.
 func TestTenStartsAreOneOrder(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, ca := withCA(t, nil)
 	storage := t.TempDir()
-	s.mustApply(acme(ca, storage, "api.internal"))
-	first := s.awaits("api.internal", ca.Pool())
+	s.mustApply(acme(ca, storage, apiName))
+	first := s.awaits(apiName, ca.Pool())
 	for range 9 {
 		s.stop()
 		s = newSite(t, s.secure, s.plain)
-		s.mustApply(acme(ca, storage, "api.internal"))
-		if leaf := s.leaf("api.internal"); leaf == nil || !leaf.Equal(first) { // from the first handshake on
+		s.mustApply(acme(ca, storage, apiName))
+		if leaf := s.leaf(apiName); leaf == nil || !leaf.Equal(first) { // from the first handshake on
 			t.Fatalf("after a start the certificate is %v", leaf)
 		}
 	}
@@ -94,15 +99,16 @@ func TestTenStartsAreOneOrder(t *testing.T) {
 
 // Case T01.
 func TestReloadsThatChangeNothingOrderNothing(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, ca := withCA(t, nil)
-	text := acme(ca, t.TempDir(), "api.internal")
+	text := acme(ca, t.TempDir(), apiName)
 	s.mustApply(text)
-	s.awaits("api.internal", ca.Pool())
+	s.awaits(apiName, ca.Pool())
 	config := s.m.current.Load().config
 	for i := range 20 {
 		s.mustApply(text + strings.Repeat("\n", i))
-		if s.leaf("api.internal") == nil {
+		if s.leaf(apiName) == nil {
 			t.Fatal("no certificate after a reload")
 		}
 	}
@@ -115,30 +121,32 @@ func TestReloadsThatChangeNothingOrderNothing(t *testing.T) {
 }
 
 func TestDomainsComeAndGoWithTheFile(t *testing.T) {
+	aName := unique("a")
+	bName := unique("b")
 	t.Parallel()
 	s, ca := withCA(t, nil)
 	storage := t.TempDir()
-	s.mustApply(acme(ca, storage, "a.internal"))
-	a := s.awaits("a.internal", ca.Pool())
-	s.mustApply(acme(ca, storage, "a.internal", "b.internal"))
-	if leaf := s.leaf("a.internal"); leaf == nil || !leaf.Equal(a) {
-		t.Error("a.internal lost its certificate when b.internal came")
+	s.mustApply(acme(ca, storage, aName))
+	a := s.awaits(aName, ca.Pool())
+	s.mustApply(acme(ca, storage, aName, bName))
+	if leaf := s.leaf(aName); leaf == nil || !leaf.Equal(a) {
+		t.Error("a lost its certificate when b came")
 	}
-	s.awaits("b.internal", ca.Pool())
-	s.mustApply(acme(ca, storage, "b.internal"))
-	if s.leaf("a.internal") != nil {
-		t.Error("a.internal is served after it was removed")
+	s.awaits(bName, ca.Pool())
+	s.mustApply(acme(ca, storage, bName))
+	if s.leaf(aName) != nil {
+		t.Error("a is served after it was removed")
 	}
-	if _, ok := s.m.Expiries()["a.internal"]; ok {
-		t.Error("a.internal is still in the metrics")
+	if _, ok := s.m.Expiries()[aName]; ok {
+		t.Error("a is still in the metrics")
 	}
 	s.mustApply("")
 	if s.m.Expiries() != nil {
 		t.Error("there are certificates without tls")
 	}
-	s.mustApply(acme(ca, storage, "a.internal", "b.internal"))
-	if leaf := s.leaf("a.internal"); leaf == nil || !leaf.Equal(a) {
-		t.Error("a.internal does not have its certificate again")
+	s.mustApply(acme(ca, storage, aName, bName))
+	if leaf := s.leaf(aName); leaf == nil || !leaf.Equal(a) {
+		t.Error("a does not have its certificate again")
 	}
 	if n := ca.Orders(); n != 2 {
 		t.Errorf("%d orders, want 2", n)
@@ -146,31 +154,33 @@ func TestDomainsComeAndGoWithTheFile(t *testing.T) {
 }
 
 func TestAnotherCATakesOverWhenItHasIssued(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, one := withCA(t, nil)
 	two := acmetest.New(t, acmetest.Options{HTTPPort: s.plain, TLSPort: s.secure, Down: true})
 	storage := t.TempDir()
-	s.mustApply(acme(one, storage, "api.internal"))
-	s.awaits("api.internal", one.Pool())
-	s.mustApply(acme(two, storage, "api.internal"))
+	s.mustApply(acme(one, storage, apiName))
+	s.awaits(apiName, one.Pool())
+	s.mustApply(acme(two, storage, apiName))
 	eventually(t, "the second CA is missed", func() bool { return len(s.log.with("certificate not obtained")) > 0 })
-	s.awaits("api.internal", one.Pool()) // what there is serves on
+	s.awaits(apiName, one.Pool()) // what there is serves on
 	two.Start()
-	s.awaits("api.internal", two.Pool())
+	s.awaits(apiName, two.Pool())
 	if one.Orders() != 1 || two.Orders() != 1 {
 		t.Errorf("%d and %d orders, want one each", one.Orders(), two.Orders())
 	}
 }
 
 func TestRenewalHappensByItself(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s := newSite(t)
 	s.m.renew = 100 * time.Millisecond
 	ca := acmetest.New(t, acmetest.Options{HTTPPort: s.plain, TLSPort: s.secure, Validity: 12 * time.Second})
-	s.mustApply(acme(ca, t.TempDir(), "api.internal"))
-	first := s.awaits("api.internal", ca.Pool())
+	s.mustApply(acme(ca, t.TempDir(), apiName))
+	first := s.awaits(apiName, ca.Pool())
 	eventually(t, "another certificate", func() bool {
-		leaf := s.leaf("api.internal")
+		leaf := s.leaf(apiName)
 		if leaf == nil {
 			t.Fatal("no certificate for a moment")
 		}
@@ -184,17 +194,19 @@ func TestRenewalHappensByItself(t *testing.T) {
 // What the CA saw fail is not tried again at once, whoever else does well and however
 // often the gateway is started. Case T01.
 func TestNameThatFailsIsTriedSeldom(t *testing.T) {
+	goodName := unique("good")
+	lostName := unique("lost")
 	t.Parallel()
 	s, ca := withCA(t, func(o *acmetest.Options) {
-		o.Lost = func(domain string) bool { return domain == "lost.internal" }
+		o.Lost = func(domain string) bool { return domain == lostName }
 	})
 	storage := t.TempDir()
-	text := acme(ca, storage, "good.internal", "lost.internal")
+	text := acme(ca, storage, goodName, lostName)
 	s.mustApply(text)
-	s.awaits("good.internal", ca.Pool())
+	s.awaits(goodName, ca.Pool())
 	eventually(t, "the failure", func() bool { return len(s.log.with("certificate not obtained")) == 1 })
 	line := s.log.with("certificate not obtained")[0]
-	if next, err := time.Parse(time.RFC3339, line["next"].(string)); err != nil || line["domain"] != "lost.internal" ||
+	if next, err := time.Parse(time.RFC3339, line["next"].(string)); err != nil || line["domain"] != lostName ||
 		time.Until(next) > 5*time.Minute || time.Until(next) < 3*time.Minute {
 		t.Errorf("%v; want another try in five minutes", line)
 	}
@@ -202,10 +214,10 @@ func TestNameThatFailsIsTriedSeldom(t *testing.T) {
 		s.stop()
 		s = newSite(t, s.secure, s.plain)
 		s.mustApply(text)
-		if s.leaf("good.internal") == nil {
-			t.Fatal("good.internal is not served")
+		if s.leaf(goodName) == nil {
+			t.Fatal("good is not served")
 		}
-		eventually(t, "a word on lost.internal", func() bool {
+		eventually(t, "a word on lost", func() bool {
 			return len(s.log.with("certificate not obtained"))+
 				len(s.log.with("a certificate was not obtained shortly before this start; the CA is not asked yet")) == 1
 		})
@@ -218,15 +230,16 @@ func TestNameThatFailsIsTriedSeldom(t *testing.T) {
 
 // Row S38.
 func TestRandomNamesOrderNothing(t *testing.T) {
+	apiName := unique("api")
 	t.Parallel()
 	s, ca := withCA(t, nil)
 	storage := t.TempDir()
-	s.mustApply(acme(ca, storage, "api.internal"))
-	s.awaits("api.internal", ca.Pool())
+	s.mustApply(acme(ca, storage, apiName))
+	s.awaits(apiName, ca.Pool())
 	before := files(t, storage)
 	refused := 0
 	for range 1000 {
-		name := fmt.Sprintf("%x.api.internal", rand.Uint64())
+		name := fmt.Sprintf("%x.%s", rand.Uint64(), apiName)
 		if _, err := s.dial(name); alert(err) == "tls: unrecognized name" {
 			refused++
 		} else {

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +153,12 @@ func (s *site) awaits(name string, pool *x509.CertPool) *x509.Certificate {
 	})
 	return leaf
 }
+
+var uniques atomic.Int64
+
+// unique returns a name that no other test has: certmagic knows challenges by name,
+// for the whole process.
+func unique(base string) string { return fmt.Sprintf("%s%d.internal", base, uniques.Add(1)) }
 
 func addrOf(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
@@ -298,8 +305,12 @@ func (a *authority) pool() *x509.CertPool {
 // file writes the authority itself to a file.
 func (a *authority) file() string {
 	path := filepath.Join(a.t.TempDir(), "authority.pem")
-	save(a.t, path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+	save(a.t, path, pemOf(a.cert))
 	return path
+}
+
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 func save(t testing.TB, path string, data []byte) {

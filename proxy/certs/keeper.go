@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -92,7 +90,7 @@ func (m *Manager) start(domain string, why error) *keeper {
 
 // obtain tries until the domain has a certificate. why says why it has none.
 func (m *Manager) obtain(ctx context.Context, domain string, why error) {
-	unreachable, first := 0, true
+	unreachable, nonces, first := 0, 0, true
 	ed := m.current.Load()
 	at := ed.tries.of(domain, time.Now()).next(first)
 	if wait := time.Until(at); wait > 0 {
@@ -119,16 +117,21 @@ func (m *Manager) obtain(ctx context.Context, domain string, why error) {
 		}
 		first = false
 		now := time.Now()
-		_, content := errors.AsType[*contentError](err)
-		if content || errors.Is(err, errNothingAsked) || !reached(err) {
+		switch _, content := errors.AsType[*contentError](err); {
+		case content || errors.Is(err, errNothingAsked) || !reached(err):
 			unreachable++
 			at = now.Add(nth(unreached, unreachable))
-		} else {
-			unreachable = 0
+		case isNonce(err) && nonces < mostNonces:
+			nonces++
+			at = now.Add(time.Second)
+		default:
+			unreachable, nonces = 0, 0
 			at = ed.tries.failed(domain, now).next(first)
 		}
 		why = err
-		m.log.Error("certificate not obtained", "domain", domain, "err", err.Error(), "next", at)
+		if m.said.first(domain, now) {
+			m.log.Error("certificate not obtained", "domain", domain, "err", err.Error(), "next", at)
+		}
 	}
 }
 
@@ -141,6 +144,7 @@ func (m *Manager) attempt(ctx context.Context, ed *edition, domain string, why e
 	if isContent(why) {
 		ed.setAside(domain, why)
 	}
+	ed.mendAccount()
 	if err := ed.storage.check(); err != nil {
 		return none, fmt.Errorf("%w: storage %q cannot be written: %w", errNothingAsked, ed.storage.dir, err)
 	}
@@ -175,18 +179,6 @@ func isContent(err error) bool {
 	_, content := errors.AsType[*contentError](err)
 	_, file := errors.AsType[*fs.PathError](err)
 	return content && !file && !errors.Is(err, fs.ErrNotExist)
-}
-
-// setAside moves files out of the way that make no certificate, say because a disk
-// was full when they were written.
-func (ed *edition) setAside(domain string, why error) {
-	ca := ed.issuer.IssuerKey()
-	keys := certmagic.StorageKeys
-	for _, key := range []string{keys.SiteCert(ca, domain), keys.SitePrivateKey(ca, domain), keys.SiteMeta(ca, domain)} {
-		path := filepath.Join(ed.storage.dir, filepath.FromSlash(key))
-		os.Rename(path, path+".unusable")
-	}
-	ed.m.log.Warn("what storage has of a certificate cannot be used; another one is ordered", "domain", domain, "err", why.Error())
 }
 
 // attemptKey is the context key under which what certmagic calls finds the attempt.
@@ -247,6 +239,7 @@ func (m *Manager) mayRenew(ed *edition, domain string) error {
 	if now := time.Now(); ed.tries.of(domain, now).next(false).After(now) {
 		return errTooSoon
 	}
+	ed.mendAccount()
 	if err := ed.storage.check(); err != nil {
 		m.log.Error("certificate not renewed", "domain", domain, "err", fmt.Sprintf("storage %q cannot be written: %v", ed.storage.dir, err))
 		return errTooSoon

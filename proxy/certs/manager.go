@@ -38,6 +38,7 @@ type Manager struct {
 	wg     sync.WaitGroup
 
 	keepers map[string]*keeper // by domain
+	said    *lately
 
 	// Tunables of tests.
 	look, renew, ocsp time.Duration
@@ -49,7 +50,7 @@ func New(log *slog.Logger) *Manager {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	m := &Manager{log: log, zap: zap.New(newBridge(log)), keepers: map[string]*keeper{}}
+	m := &Manager{log: log, zap: zap.New(newBridge(log)), keepers: map[string]*keeper{}, said: newLately()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.look, m.renew, m.ocsp = 5*time.Second, 10*time.Minute, 5*time.Minute
 	return m

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -62,6 +63,15 @@ func (h history) with(now time.Time) history {
 func reached(err error) bool {
 	_, failed := errors.AsType[*url.Error](err)
 	return !failed
+}
+
+// mostNonces is how many attempts in a row may end with a refused nonce, each of them
+// refused ten times over, before that counts as a failure like any other. Nobody is to
+// blame for one, and the CA counts none.
+const mostNonces = 200
+
+func isNonce(err error) bool {
+	return strings.Contains(err.Error(), "urn:ietf:params:acme:error:badNonce")
 }
 
 // histories keeps the history of each domain in a storage folder.

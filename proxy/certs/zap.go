@@ -22,7 +22,7 @@ type bridge struct {
 }
 
 func newBridge(log *slog.Logger) *bridge {
-	return &bridge{log: log, said: &lately{at: map[string]time.Time{}}}
+	return &bridge{log: log, said: newLately()}
 }
 
 // spokenFor are messages of events that this package logs in its own words, or that
@@ -105,6 +105,8 @@ type lately struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
+
+func newLately() *lately { return &lately{at: map[string]time.Time{}} }
 
 const (
 	quiet      = time.Minute

@@ -38,6 +38,8 @@ type Options struct {
 	HTTPPort, TLSPort int
 	// BadNonces is how many percent of good nonces it refuses, 0 to 99.
 	BadNonces int
+	// Reuse is how many percent of orders need no validation if there was one already.
+	Reuse int
 	// Validity is how long its certificates last; 0 is 90 days.
 	Validity time.Duration
 	// Down says that it does not run yet; Start starts it.
@@ -126,7 +128,7 @@ func (c *CA) serve(ln net.Listener) {
 	environment.Lock()
 	defer environment.Unlock()
 	for name, value := range map[string]string{
-		"PEBBLE_WFE_NONCEREJECT": strconv.Itoa(c.o.BadNonces), "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": "0",
+		"PEBBLE_WFE_NONCEREJECT": strconv.Itoa(c.o.BadNonces), "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_AUTHZREUSE": strconv.Itoa(c.o.Reuse),
 	} {
 		old, had := os.LookupEnv(name)
 		os.Setenv(name, value)
