@@ -23,13 +23,18 @@ type entry struct {
 	staple atomic.Pointer[string]
 }
 
-// newBook returns a book of pairs. A pair that old has too keeps its staple.
+// newBook returns a book of pairs. A pair that old has too keeps its entry, and so its
+// staple.
 func newBook(pairs []*pair, old *book) *book {
 	b := &book{byName: map[string][]*entry{}}
-	for i, p := range pairs {
+	for _, p := range pairs {
 		e := &entry{pair: p}
-		if old != nil && i < len(old.entries) && old.entries[i].sum == p.sum {
-			e = old.entries[i]
+		if old != nil {
+			for _, o := range old.entries {
+				if o.sum == p.sum && o.files.Cert.Path == p.files.Cert.Path && o.files.Key.Path == p.files.Key.Path {
+					e = o
+				}
+			}
 		}
 		b.entries = append(b.entries, e)
 		for _, name := range names(e.cert.Leaf) {

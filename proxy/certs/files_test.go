@@ -94,7 +94,7 @@ func TestNewFilesAreServedWithoutAReload(t *testing.T) {
 
 	// The certificate comes first, and for a while has no key that fits.
 	cert, key := a.pem(&x509.Certificate{DNSNames: []string{"api.example.com", "new.example.com"}}, false)
-	save(t, filepath.Join(dir, "api.pem"), cert)
+	replace(t, filepath.Join(dir, "api.pem"), cert)
 	eventually(t, "a word on the pair that does not fit", func() bool { return len(s.log.with("certificate not replaced; the one before is kept")) > 0 })
 	if leaf := s.leaf("api.example.com"); leaf == nil || !leaf.Equal(first) {
 		t.Error("the old pair is not kept")
@@ -102,7 +102,7 @@ func TestNewFilesAreServedWithoutAReload(t *testing.T) {
 	if !s.m.Stale() {
 		t.Error("a reload that is asked for would not read the files again")
 	}
-	save(t, filepath.Join(dir, "api.key"), key)
+	replace(t, filepath.Join(dir, "api.key"), key)
 	eventually(t, "the new certificate", func() bool { return s.leaf("new.example.com") != nil })
 	if leaf := s.leaf("api.example.com"); leaf == nil || leaf.Equal(first) {
 		t.Error("the old certificate is served beside the new one")
@@ -117,7 +117,7 @@ func TestNewFilesAreServedWithoutAReload(t *testing.T) {
 	// Rubbish is said once, however often it is looked at, and again when it changes.
 	said := len(s.log.with("certificate not replaced; the one before is kept"))
 	for i, rubbish := range []string{"rubbish", "other rubbish"} {
-		save(t, filepath.Join(dir, "api.pem"), []byte(rubbish))
+		replace(t, filepath.Join(dir, "api.pem"), []byte(rubbish))
 		eventually(t, "a word on it", func() bool {
 			return len(s.log.with("certificate not replaced; the one before is kept")) > said+i
 		})

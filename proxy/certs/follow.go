@@ -125,8 +125,12 @@ func (m *Manager) staple(ed *edition, before *book) {
 		m.openCache()
 		go func() {
 			hash, err := m.files.CacheUnmanagedTLSCertificate(m.ctx, e.cert, []string{fromFile})
-			if err == nil {
-				e.staple.Store(&hash)
+			if err != nil {
+				return
+			}
+			e.staple.Store(&hash)
+			if ed := m.current.Load(); ed == nil || !slices.Contains(ed.book.Load().entries, e) {
+				m.cache.Load().Remove([]string{hash}) // removed from the file meanwhile
 			}
 		}()
 	}

@@ -320,6 +320,15 @@ func save(t testing.TB, path string, data []byte) {
 	}
 }
 
+// replace is save in one step, so that nobody sees half of it.
+func replace(t testing.TB, path string, data []byte) {
+	t.Helper()
+	save(t, path+".new", data)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // alert returns the TLS alert that ended a handshake, or "".
 func alert(err error) string {
 	if a, ok := errors.AsType[tls.AlertError](err); ok {
