@@ -17,6 +17,7 @@ ARG TARGETARCH
 ARG VERSION=devel
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /out/gateway ./cmd/gateway
+RUN mkdir /out/data
 
 FROM scratch
 ARG VERSION=devel
@@ -29,9 +30,12 @@ LABEL org.opencontainers.image.title="gateway" \
 # The authorities that https upstreams are checked against.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/gateway /usr/bin/gateway
-ENV GATEWAY_CONFIG=/etc/gateway/gateway.yaml
+# Keys and certificates of `tls`: keep the volume, or each new container orders new ones.
+COPY --from=build --chown=65532:65532 --chmod=700 /out/data /var/lib/gateway
+VOLUME /var/lib/gateway
+ENV GATEWAY_CONFIG=/etc/gateway/gateway.yaml XDG_DATA_HOME=/var/lib
 USER 65532:65532
-EXPOSE 8080
+EXPOSE 8080 80 443
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
     CMD ["/usr/bin/gateway", "healthcheck"]
 ENTRYPOINT ["/usr/bin/gateway"]
