@@ -61,7 +61,9 @@ func hot(tb testing.TB, n int) []*Table {
 // name is a request's claims, built anew as a gateway does.
 func name(claims []Claim, tables []*Table, k Digest) []Claim {
 	for i, t := range tables {
-		claims[i] = Claim{Table: t, Gen: 1, Key: k, N: 1}
+		c := &claims[i]
+		c.Table, c.Gen, c.Mode, c.Closed, c.Pending, c.Tag = t, 1, Enforce, false, false, 0
+		c.Key, c.N, c.Spare, c.Most = k, 1, 0, nil
 	}
 	return claims[:len(tables)]
 }

@@ -29,15 +29,19 @@ func NewSecret() Secret {
 func (s *Secret) Digest(b []byte) Digest {
 	k0, k1 := binary.LittleEndian.Uint64(s[:8]), binary.LittleEndian.Uint64(s[8:])
 	v0, v1, v2, v3 := k0^0x736f6d6570736575, k1^0x646f72616e646f6d^0xee, k0^0x6c7967656e657261, k1^0x7465646279746573
-	last := uint64(len(b)) << 56
+	last := uint64(len(b)) << 56 // above the bytes that fill no word
+	if n := len(b) % 8; len(b) > 8 && n > 0 {
+		last |= binary.LittleEndian.Uint64(b[len(b)-8:]) >> (64 - 8*n)
+	} else if n > 0 {
+		for i, c := range b {
+			last |= uint64(c) << (8 * i)
+		}
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		m := binary.LittleEndian.Uint64(b)
 		v3 ^= m
 		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
 		v0 ^= m
-	}
-	for i, c := range b {
-		last |= uint64(c) << (8 * i)
 	}
 	v3 ^= last
 	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)

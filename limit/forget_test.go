@@ -113,8 +113,7 @@ func TestSplitAndDroppedShardsKeepTheTime(t *testing.T) {
 	table := NewTable(windowNumbers(t, 1, time.Minute), 100, NewBudget(1<<20))
 	take(table, start.Add(time.Minute), key(1), 1)
 	for i := range 10 {
-		s := table.lock(key(i))
-		table.split(s, key(i)).mu.Unlock()
+		split(t, table, key(i))
 	}
 	for i := 2; i < 10; i++ {
 		_, late := take(table, start, key(i), 1)

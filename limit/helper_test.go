@@ -150,12 +150,36 @@ func distinct(t *Table) (shards []*shard) {
 	if dir == nil {
 		return nil
 	}
-	for i, s := range dir.shards {
-		if i == 0 || dir.shards[i-1] != s {
+	for i := range dir.shards {
+		if s := dir.shards[i].Load(); len(shards) == 0 || shards[len(shards)-1] != s {
 			shards = append(shards, s)
 		}
 	}
 	return shards
+}
+
+// split splits the shard of k, also one that has room, and says whether there was
+// memory for it.
+func split(tb failer, t *Table, k Digest) bool {
+	tb.Helper()
+	for {
+		s := t.lock(k)
+		g := s.plan(true)
+		s.mu.Unlock()
+		if !t.prepare(&g) {
+			return false
+		}
+		if t.install(&g, k) {
+			return true
+		}
+	}
+}
+
+// depth returns how often the shard of k has been split.
+func depth(t *Table, k Digest) uint8 {
+	s := t.lock(k)
+	defer s.mu.Unlock()
+	return s.depth
 }
 
 // audit checks that the figures of t agree with what its shards hold.

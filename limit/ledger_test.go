@@ -1,7 +1,11 @@
 package limit
 
 import (
+	"flag"
+	"fmt"
 	"math/big"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -185,11 +189,25 @@ func (l *ledger) renew() {
 	l.table.Renew(uint32(len(l.nums)-1), l.now, l.numbers(x), rapid.Int64Range(1, ledgerClients+1).Draw(l.r, "max keys"))
 }
 
-func TestNoHistoryLetsMoreThroughThanTheLimit(t *testing.T) { rapid.Check(t, ledgerHistory) }
+// S26: a hundred histories, or with GATEWAY_LONG a million events.
+func TestNoHistoryLetsMoreThroughThanTheLimit(t *testing.T) {
+	const each = 17 // events of a history, on average
+	if os.Getenv("GATEWAY_LONG") != "" {
+		checks := flag.Lookup("rapid.checks").Value
+		before := checks.String()
+		defer checks.Set(before)
+		checks.Set(strconv.Itoa(1_000_000 / each * 11 / 10))
+	}
+	histories, events := 0, 0
+	rapid.Check(t, func(r *rapid.T) { histories, events = histories+1, events+ledgerHistory(r) })
+	t.Attr("S26", fmt.Sprintf("%d histories of %d takes, refunds, sweeps, edits within the limit", histories, events))
+}
 
-func FuzzNoHistoryLetsMoreThroughThanTheLimit(f *testing.F) { f.Fuzz(rapid.MakeFuzz(ledgerHistory)) }
+func FuzzNoHistoryLetsMoreThroughThanTheLimit(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(r *rapid.T) { ledgerHistory(r) }))
+}
 
-func ledgerHistory(r *rapid.T) {
+func ledgerHistory(r *rapid.T) (events int) {
 	l := &ledger{r: r, now: start, takes: map[int][]*entry{}, lost: rat(0)}
 	first := rate{
 		permits: rapid.Int64Range(1, 20).Draw(r, "permits"), burst: rapid.Int64Range(1, 20).Draw(r, "burst"),
@@ -197,7 +215,8 @@ func ledgerHistory(r *rapid.T) {
 	}
 	l.nums = []rate{{}, first}
 	l.table = NewTable(l.numbers(first), rapid.Int64Range(2, ledgerClients+1).Draw(r, "max keys"), NewBudget(1<<20))
-	for range rapid.IntRange(1, 50).Draw(r, "events") {
+	events = rapid.IntRange(1, 50).Draw(r, "events")
+	for range events {
 		last := l.nums[len(l.nums)-1]
 		unit := int64(last.per) / last.permits
 		l.now += Instant(rapid.OneOf(rapid.SampledFrom([]int64{0, 0, 1, unit}), rapid.Int64Range(0, 2*unit), rapid.Int64Range(0, 30*unit)).Draw(r, "pass"))
@@ -217,10 +236,8 @@ func ledgerHistory(r *rapid.T) {
 				l.settleAbsence(false)
 			}
 		case "split":
-			if s := l.table.lock(key(0)); s.depth < 3 {
-				l.table.split(s, key(0)).mu.Unlock()
-			} else {
-				s.mu.Unlock()
+			if depth(l.table, key(0)) < 3 {
+				split(r, l.table, key(0))
 			}
 		}
 	}
@@ -228,4 +245,5 @@ func ledgerHistory(r *rapid.T) {
 		l.inUse(client, l.now, true)
 	}
 	audit(r, l.table)
+	return events
 }

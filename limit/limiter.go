@@ -21,7 +21,8 @@ const (
 )
 
 // Claim is what one request wants of one Table. The caller fills in the fields
-// up to Tag; Acquire fills in Result.
+// up to Most; Acquire fills in Result. A Claim may be used again once its Grant
+// is settled, by filling in those fields anew; that is cheaper than to copy a new one.
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
 	Table *Table
@@ -47,6 +48,13 @@ type Claim struct {
 	// Spare is how many units must be left over once the N are taken, for claims
 	// that matter more; 0 or more.
 	Spare int64
+	// Most, unless nil, is how many units may be in use for this claim, 1 or more,
+	// whatever the Table's newest numbers say: the plans of one rule that count
+	// requests in progress share a State, so that a client that goes over to
+	// another plan keeps its requests counted. It is read when the claim is
+	// decided, so that a list that has lowered it holds at once. It is for Tables
+	// of slots only.
+	Most *atomic.Int64
 
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
@@ -62,10 +70,10 @@ type Claim struct {
 	next   State
 	at     Instant // of the take: now, or what the shard had already seen
 	loses  int64   // units given away when the key at place makes room
-	debt   int64   // units to store that nobody asked for
 	place  int32
 	found  bool
 	stored bool
+	tight  bool // there is no memory for its shard to grow
 
 	reserved bool // N counts among what its side says is in flight
 	released bool
@@ -95,17 +103,18 @@ type Limiter struct{}
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
 	sortClaims(claims)
-	v := Verdict{OK: true}
-	for i := range claims {
-		c := &claims[i]
-		c.look(now)
-		if !c.Result.OK && c.Mode == Enforce {
-			v.OK = false
-			v.Wait = longer(v.Wait, c.Result.Wait)
+	v, fresh := look(claims, now)
+	for v.OK && fresh {
+		c := cramped(claims)
+		if c == nil {
+			findPlaces(claims, now, &v)
+			break
 		}
-	}
-	if v.OK {
-		findPlaces(claims, now, &v)
+		for i := range claims {
+			claims[i].unlock()
+		}
+		c.tight = !c.Table.grow(c.Key)
+		v, fresh = look(claims, now)
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -123,10 +132,37 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 	return Grant{claims: claims}, v
 }
 
+// look lets every claim look. fresh says that one of them has room and no State yet.
+func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
+	v.OK = true
+	for i := range claims {
+		c := &claims[i]
+		c.look(now)
+		switch {
+		case c.Result.OK:
+			fresh = fresh || !c.found
+		case c.Mode == Enforce:
+			v.OK = false
+			v.Wait = longer(v.Wait, c.Result.Wait)
+		}
+	}
+	return v, fresh
+}
+
+// cramped returns a claim whose shard should grow before it gets its place, or nil.
+func cramped(claims []Claim) *Claim {
+	for i := range claims {
+		if c := &claims[i]; c.cramped() {
+			return c
+		}
+	}
+	return nil
+}
+
+// unlock undoes the locks of look and share. It must be called once.
 func (c *Claim) unlock() {
 	if c.s != nil {
 		c.s.mu.Unlock()
-		c.s = nil
 	}
 	if c.over != nil && c.place == shared {
 		c.over.mu.Unlock()
@@ -139,17 +175,26 @@ func (c *Claim) unlock() {
 func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
-		if claims[i].N < 0 {
+		c := &claims[i]
+		c.tight, c.Returned = false, 0
+		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
-		sorted = sorted && (i == 0 || claims[i-1].Table.seq < claims[i].Table.seq)
+		if i > 0 {
+			before := claims[i-1].Table
+			if c.Table.budget != before.budget {
+				panic("limit: tables of different budgets in one request")
+			}
+			sorted = sorted && before.seq < c.Table.seq
+		}
 	}
-	if !sorted {
-		slices.SortFunc(claims, func(a, b Claim) int { return cmp.Compare(a.Table.seq, b.Table.seq) })
+	if sorted {
+		return
 	}
+	slices.SortFunc(claims, func(a, b Claim) int { return cmp.Compare(a.Table.seq, b.Table.seq) })
 	for i := 1; i < len(claims); i++ {
-		if claims[i].Table.seq == claims[i-1].Table.seq || claims[i].Table.budget != claims[0].Table.budget {
-			panic("limit: two claims of one table, or tables of different budgets, in one request")
+		if claims[i].Table == claims[i-1].Table {
+			panic("limit: two claims of one table in one request")
 		}
 	}
 }
@@ -157,22 +202,33 @@ func sortClaims(claims []Claim) {
 // look locks the claim's shard and computes what the take would do.
 func (c *Claim) look(now Instant) {
 	t := c.Table
-	c.s, c.over, c.place, c.loses, c.debt, c.next = t.lock(c.Key), nil, 0, 0, 0, State{}
+	s := t.lock(c.Key)
+	c.s, c.over, c.place = s, nil, 0
 	c.found, c.stored, c.reserved, c.released = false, false, false, false
-	var h home
-	if c.s == nil {
+	if s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
-	} else {
-		c.at = max(now, c.s.latest)
-		c.s.latest = c.at
-		var i int
-		if i, c.found = c.s.find(c.Key); c.found {
-			h = c.s.homeAt(i)
-			c.next = *h.st
-		}
-		c.place = int32(i)
+		c.next = State{}
+		c.ask(home{}, now)
+		return
 	}
-	c.ask(h, now)
+	c.at = max(now, s.latest)
+	s.latest = c.at
+	i, found := s.find(c.Key)
+	if !found {
+		c.next = State{}
+		c.ask(home{}, now)
+		return
+	}
+	c.place, c.found, c.next = int32(i), true, s.states[i]
+	if g := t.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+		// The usual case of ask, which does the same.
+		c.gen = g
+		g.token.take(&c.next, c.at, c.N, &c.Result)
+		c.Result.countFrom(now, c.at)
+	} else {
+		c.ask(s.homeAt(i), now)
+	}
+	c.stored = c.Result.OK
 }
 
 // ask computes what the take from h, whose State is in c.next, would do.
@@ -189,10 +245,10 @@ func (c *Claim) ask(h home, now Instant) {
 	if g.token != nil {
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 	} else {
-		c.next, c.Result = g.take(c.next, h.list, c.at, c.N)
+		c.next, c.Result = c.take(g, c.next, h.list, c.N)
 	}
 	if c.Spare > 0 && c.Result.OK && c.Result.Remaining < c.Spare {
-		c.next, c.Result = g.take(before, h.list, c.at, c.N+c.Spare)
+		c.next, c.Result = c.take(g, before, h.list, c.N+c.Spare)
 	}
 	c.next.Gen = g.num
 	if !g.nums.Slots { // whose second is a guess from whenever one asks
@@ -203,6 +259,14 @@ func (c *Claim) ask(h home, now Instant) {
 			g.soften(&c.Result, h, st, c.at, c.N)
 		}
 	}
+}
+
+// take asks for n units of st under g, or under what the claim has instead.
+func (c *Claim) take(g *generation, st State, list *stamps, n int64) (State, Result) {
+	if c.Most != nil {
+		return concurrency{c.Most.Load()}.Take(st, c.at, n)
+	}
+	return g.take(st, list, c.at, n)
 }
 
 // home returns where the State of the claim lives; without a State yet its st is nil.
@@ -227,7 +291,7 @@ func (c *Claim) peek(now Instant) Result {
 	if c.gen.token != nil {
 		c.gen.token.take(&st, c.at, 0, &r)
 	} else {
-		_, r = c.gen.take(st, h.list, c.at, 0)
+		_, r = c.take(c.gen, st, h.list, 0)
 	}
 	r.countFrom(now, c.at)
 	return r
@@ -280,22 +344,14 @@ const (
 )
 
 func (c *Claim) findPlace() outlook {
-	if !c.Result.OK || c.found {
-		c.stored = c.Result.OK
+	if !c.Result.OK || c.found || !c.remembers() {
 		return placed
 	}
 	t := c.Table
-	if c.gen.nums.Bucket.Idle(c.next, c.at) && !c.Pending {
-		return placed // took nothing: nothing to remember
-	}
 	if c.s != nil {
-		if t.keys.Add(1) <= t.maxKeys.Load() && t.reserve(t.ring()) {
-			var ok bool
-			if c.s, ok = t.makeRoom(c.s, c.Key); ok {
-				c.place, c.stored = free, true
-				return placed
-			}
-			t.release(t.ring())
+		if t.keys.Add(1) <= t.maxKeys.Load() && !c.s.full() && t.reserve(t.ring()) {
+			c.place, c.stored = free, true
+			return placed
 		}
 		t.keys.Add(-1)
 		var i int
@@ -308,6 +364,18 @@ func (c *Claim) findPlace() outlook {
 		return nowhere
 	}
 	return crowded
+}
+
+// remembers says that what the claim took of a new key must be stored. A take of
+// nothing need not be.
+func (c *Claim) remembers() bool {
+	return c.Pending || !c.gen.nums.Bucket.Idle(c.next, c.at)
+}
+
+// cramped says that all the claim lacks is room in its shard, which may grow.
+func (c *Claim) cramped() bool {
+	return c.Result.OK && !c.found && c.s != nil && !c.tight && c.s.full() &&
+		c.remembers() && c.Table.keys.Load() < c.Table.maxKeys.Load()
 }
 
 // share asks the counter of those without a place, and keeps it locked.
@@ -365,9 +433,9 @@ func (c *Claim) store() {
 // note writes what of the take is not in the State: its instant, and that it
 // may come back.
 func (c *Claim) note(h home) {
-	if h.list != nil && c.N+c.debt > 0 {
+	if h.list != nil && c.N > 0 {
 		c.Table.spare(h.list, c.at)
-		h.list.push(c.at, c.N+c.debt)
+		h.list.push(c.at, c.N)
 		h.st.At = h.list.newest().at
 	}
 	if h.side != nil && c.Pending {

@@ -78,6 +78,7 @@ func (s deskState) step(limits [2]int64, slots bool, o order) (answer, deskState
 // exactly the same.
 func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 	const clients, threads = 5, 8
+	operations := 0
 	for ai, a := range sorts {
 		t.Run(a.name, func(t *testing.T) {
 			limits := [2]int64{7, 11}
@@ -182,6 +183,7 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 			if got := porcupine.CheckOperationsTimeout(model, history, 20*time.Second); got != porcupine.Ok {
 				t.Errorf("the history of %d operations is %v", len(history), got)
 			}
+			operations += len(history)
 			passed := 0
 			for _, op := range history {
 				if op.Output.(answer).ok {
@@ -193,4 +195,5 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 			}
 		})
 	}
+	t.Attr("S26", fmt.Sprintf("%d concurrent operations linearizable", operations))
 }

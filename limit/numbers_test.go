@@ -18,6 +18,7 @@ var (
 // limits and periods at which arithmetic in int64 nanoseconds breaks. What is
 // there after a time T is compared with integers of any size.
 func TestManyNumbersAreExact(t *testing.T) {
+	exact, refused, instants := 0, 0, 0
 	for _, permits := range someLimits {
 		for _, per := range somePeriods {
 			for _, burst := range []int64{permits, 1, 65_535} {
@@ -30,6 +31,7 @@ func TestManyNumbersAreExact(t *testing.T) {
 						if !errors.Is(err, ErrNumbers) {
 							t.Fatalf("error %v for a bucket that takes %v ns to fill", err, fill)
 						}
+						refused++
 						return
 					}
 					if err != nil {
@@ -52,14 +54,17 @@ func TestManyNumbersAreExact(t *testing.T) {
 						if _, r := b.Take(empty, start.Add(d), 0); r.Remaining != want.Int64() {
 							t.Errorf("%v after: %d left, want %v", d, r.Remaining, want)
 						}
+						instants++
 					}
 					if b.Idle(empty, start.Add(full-1)) || !b.Idle(empty, start.Add(full)) {
 						t.Errorf("not idle from %v on exactly", full)
 					}
+					exact++
 				})
 			}
 		}
 	}
+	t.Attr("S22", fmt.Sprintf("%d sets of numbers exact at %d instants, %d refused", exact, instants, refused))
 }
 
 func ceilDiv(a, b int64) time.Duration { return time.Duration((a + b - 1) / b) }
@@ -67,6 +72,7 @@ func ceilDiv(a, b int64) time.Duration { return time.Duration((a + b - 1) / b) }
 // The count of a whole day under full demand, in steps that fall badly against
 // the rate: B at once and then exactly the rate.
 func TestADayAtFullDemandIsExact(t *testing.T) {
+	days, units := 0, int64(0)
 	for _, c := range []struct {
 		permits int64
 		per     time.Duration
@@ -99,8 +105,10 @@ func TestADayAtFullDemandIsExact(t *testing.T) {
 			if passed != c.want {
 				t.Errorf("%d passed in a day, want %d", passed, c.want)
 			}
+			days, units = days+1, units+passed
 		})
 	}
+	t.Attr("S22", fmt.Sprintf("%d days at full demand, %d units, none too many or too few", days, units))
 }
 
 // L9: 1 per second polled each ms and each µs for 10 s gives 1 + 10, not 1:

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ func TestRequestsDuringASweepTakeFromOneState(t *testing.T) {
 		t.Errorf("%d passed in %d ms at one a ms", total, rounds)
 	}
 	audit(t, table)
+	t.Attr("S25", fmt.Sprintf("%d of at most %d passed while their key was forgotten", total, rounds))
 }
 
 // A request that waits for a shard while it is split, or dropped, must look for
@@ -41,6 +43,10 @@ func TestRequestWaitingForAShardFollowsItsKey(t *testing.T) {
 	for round := range 300 {
 		table := tokenTable(t, 1, time.Hour, 1)
 		s := table.lock(key(0))
+		g := s.plan(true)
+		if !table.prepare(&g) {
+			t.Fatal("no memory")
+		}
 		var waiting sync.WaitGroup
 		for i := range 4 {
 			waiting.Go(func() { take(table, start, key(i), 1) })
@@ -49,10 +55,13 @@ func TestRequestWaitingForAShardFollowsItsKey(t *testing.T) {
 			runtime.Gosched() // nearly always long enough for them to come to the lock
 		}
 		if round%2 == 0 {
-			table.split(s, key(0)).mu.Unlock()
+			table.split(s, g.next, key(0))
+			s.mu.Unlock()
+			table.release(shardSize)
 		} else {
 			s.mu.Unlock()
 			table.Sweep(start)
+			table.release(g.bytes())
 		}
 		waiting.Wait()
 		for i := range 4 {

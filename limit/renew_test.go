@@ -145,8 +145,7 @@ func TestSweepInProgressDoesNotForgiveByOldNumbers(t *testing.T) {
 	for i := range 40 {
 		drain(table, start, key(i))
 	}
-	s := table.lock(key(0))
-	table.split(s, key(0)).mu.Unlock()
+	split(t, table, key(0))
 	if over := table.sweepNext(start); over {
 		t.Fatal("one shard was the whole Table")
 	}

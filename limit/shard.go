@@ -3,17 +3,24 @@ package limit
 import (
 	"math/bits"
 	"sync"
+	"unsafe"
 )
 
 // shard is a part of a Table under one lock: an open-addressing hash table with
 // linear probing, its digests beside its States so that a search touches few
-// cache lines. It holds at most maxShard places; a full one is split in two.
+// cache lines. It has at most maxShard places, so that laying it out anew takes
+// its lock for some ten microseconds; a full one is split in two.
 type shard struct {
 	mu     sync.Mutex
 	dead   bool    // split or emptied out: look in the directory again
 	depth  uint8   // leading bits of Digest.Hi that all its keys share
 	n      int     // keys held
 	latest Instant // the latest instant seen; no take here uses an earlier one
+	arrays
+}
+
+// arrays are the places of a shard.
+type arrays struct {
 	keys   []Digest
 	states []State
 	lists  []stamps // of an algorithm whose State has a list; else nil
@@ -28,37 +35,36 @@ type side struct {
 }
 
 const (
-	minShard  = 8
-	stepShard = 512 // from 2,048 places on a shard grows by whole memory pages
-	maxShard  = 6144
+	maxShard  = 1024
 	slotBytes = 16 + 32
 	listBytes = 48
 	sideBytes = 48
 	shardSize = 144
 )
 
+// sizes are the numbers of places a shard may have. They are such that no memory
+// is lost to the allocator's size classes, and close together at the end, where
+// the shards of a large Table are.
+var sizes = [...]int{8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 576, 640, 768, 896, maxShard}
+
 // room returns how many keys fit into c places: seven of eight.
 func room(c int) int { return c - c/8 }
 
-// places returns the least number of places for n keys, 0 for none. The steps
-// are such that no memory is lost to the allocator's size classes.
+// places returns the least number of places for n keys, 0 for none. It panics
+// when n is more than a shard can hold.
 func places(n int) int {
 	if n == 0 {
 		return 0
 	}
-	c := minShard
-	for c < 2048 && room(c) < n {
-		if c&(c-1) == 0 {
-			c += c / 2 // 8, 12, 16, 24, 32, 48, ...
-		} else {
-			c += c / 3
-		}
+	i := 0
+	for room(sizes[i]) < n {
+		i++
 	}
-	for room(c) < n {
-		c += stepShard
-	}
-	return c
+	return sizes[i]
 }
+
+// full says that s must grow before it takes a key more.
+func (s *shard) full() bool { return s.n >= room(len(s.keys)) }
 
 // home is where d would like to sit.
 func (s *shard) home(d Digest) int {
@@ -94,14 +100,21 @@ func (s *shard) put(d Digest, st State) int {
 	return i
 }
 
-// move copies all of place i of t to place j of s.
-func (s *shard) move(j int, t *shard, i int) {
-	s.keys[j], s.states[j] = t.keys[i], t.states[i]
+// adopt puts in what is at place i of a. There must be room.
+func (s *shard) adopt(a *arrays, i int) {
+	j, _ := s.find(a.keys[i])
+	s.move(j, a, i)
+	s.n++
+}
+
+// move copies all of place i of a to place j of s.
+func (s *shard) move(j int, a *arrays, i int) {
+	s.keys[j], s.states[j] = a.keys[i], a.states[i]
 	if s.lists != nil {
-		s.lists[j] = t.lists[i]
+		s.lists[j] = a.lists[i]
 	}
 	if s.sides != nil {
-		s.sides[j] = t.sides[i]
+		s.sides[j] = a.sides[i]
 	}
 }
 
@@ -128,50 +141,64 @@ func (s *shard) remove(i int) {
 		}
 		h := s.home(s.keys[j])
 		if i <= j && (h <= i || h > j) || i > j && h <= i && h > j {
-			s.move(i, s, j)
+			s.move(i, &s.arrays, j)
 			i = j
 		}
 	}
 	s.wipe(i)
 }
 
-// alloc gives an empty shard c places, with what t has beside States.
-func (s *shard) alloc(c int, t *shard) {
+// empty returns c empty places, with what a has beside States. Their memory is
+// really there: the kernel gives it when it is first written to, and that is here.
+func (a *arrays) empty(c int) arrays {
+	var e arrays
+	if a.lists != nil {
+		e.lists = make([]stamps, c) // also of none: it says that there are lists
+		touch(e.lists)
+	}
 	if c == 0 {
-		return
+		return e
 	}
-	s.keys, s.states = make([]Digest, c), make([]State, c)
-	if t.lists != nil {
-		s.lists = make([]stamps, c)
+	e.keys, e.states = make([]Digest, c), make([]State, c)
+	touch(e.keys)
+	touch(e.states)
+	if a.sides != nil {
+		e.sides = make([]side, c)
+		touch(e.sides)
 	}
-	if t.sides != nil {
-		s.sides = make([]side, c)
+	return e
+}
+
+// touch writes to every page of a, which is all zero.
+func touch[T any](a []T) {
+	const page = 4096
+	var zero T
+	for i := 0; i < len(a); i += max(1, page/int(unsafe.Sizeof(zero))) {
+		a[i] = zero
 	}
 }
 
 // resize gives s c places, enough for its keys. The caller accounts for the memory.
-func (s *shard) resize(c int) {
-	old := shard{keys: s.keys, states: s.states, lists: s.lists, sides: s.sides}
-	s.keys, s.states, s.n = nil, nil, 0
-	if s.lists != nil {
-		s.lists = []stamps{} // it still says that there are lists
-	}
-	s.sides = nil
-	s.alloc(c, &old)
+func (s *shard) resize(c int) { s.refill(s.empty(c)) }
+
+// refill moves all that s holds to the empty places of a, and gives it those.
+func (s *shard) refill(a arrays) {
+	old := s.arrays
+	s.arrays, s.n = a, 0
 	for i, k := range old.keys {
 		if k != (Digest{}) {
-			s.move(s.put(k, State{}), &old, i)
+			s.adopt(&old, i)
 		}
 	}
 }
 
 // width is what a place takes.
-func (s *shard) width() int64 {
+func (a *arrays) width() int64 {
 	w := int64(slotBytes)
-	if s.lists != nil {
+	if a.lists != nil {
 		w += listBytes
 	}
-	if s.sides != nil {
+	if a.sides != nil {
 		w += sideBytes
 	}
 	return w

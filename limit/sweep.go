@@ -30,20 +30,18 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		each := quota(tables)
 		left := each
 		for _, t := range tables {
-			if t.shards() == 0 {
-				t.sweepSpill(s.Now())
-			}
-			for t.shards() > 0 {
-				over := t.sweepNext(s.Now())
+			for over := false; !over; {
+				if over = t.shards() == 0; over {
+					t.sweepSpill(s.Now())
+				} else {
+					over = t.sweepNext(s.Now())
+				}
 				if left--; left == 0 {
 					if !pause(ctx, tick) {
 						return ctx.Err()
 					}
 					each = max(each, quota(tables)) // they may have grown
 					left = each
-				}
-				if over {
-					break
 				}
 			}
 		}
@@ -53,11 +51,12 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// quota is how many shards to visit until the next tick.
+// quota is how many shards to visit until the next tick. A Table without any is
+// as good as one: to look at ten thousand of them takes a millisecond, too.
 func quota(tables []*Table) int {
 	n := 0
 	for _, t := range tables {
-		n += t.shards()
+		n += max(1, t.shards())
 	}
 	return 1 + n/sweepTicks
 }
@@ -243,7 +242,8 @@ func (t *Table) drop() {
 	}
 	held := make([]*shard, 0, len(dir.shards))
 	latest, bytes, empty := Instant(math.MinInt64), int64(0), true
-	for _, s := range dir.shards {
+	for i := range dir.shards {
+		s := dir.shards[i].Load()
 		if len(held) > 0 && held[len(held)-1] == s {
 			continue // a shard of less depth stands at several places in a row
 		}

@@ -74,19 +74,48 @@ func TestSweeperVisitsManySmallTablesInTime(t *testing.T) {
 	})
 }
 
+// Rules without traffic are looked at in a pass, too, and no more of them at once
+// than a pass needs.
+func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
+	b := NewBudget(1 << 30)
+	tables := make([]*Table, 10_000)
+	for i := range tables {
+		tables[i] = NewTable(tokenNumbers(t, 1, time.Second, 1), 100, b)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		visits := 0
+		s := Sweeper{Now: func() Instant { visits++; return now() }, Tables: func() []*Table { return tables }}
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(50 * ms)
+		for i := range 200 { // 20 s
+			before := visits
+			time.Sleep(sweepTick)
+			synctest.Wait()
+			if n := visits - before; n > 201 {
+				t.Fatalf("%d tables visited in tick %d", n, i)
+			}
+		}
+		if visits < 3*len(tables) {
+			t.Errorf("%d visits of %d tables in 20 s", visits, len(tables))
+		}
+		cancel()
+		<-done
+	})
+}
+
 // A pass that began over a small Table is not slow when it has grown meanwhile.
 func TestSweeperKeepsUpWithGrowth(t *testing.T) {
 	b := NewBudget(1 << 30)
 	table := NewTable(tokenNumbers(t, 1, time.Second, 1), 1e7, b)
 	bubble(t, func() []*Table { return []*Table{table} }, func() {
-		grow := func(depth uint8) { // splits all shards up to 1<<depth, by hand
-			for i := range uint64(1) << depth {
-				k := Digest{Hi: i << (64 - depth), Lo: i + 1}
-				s := table.lock(k)
-				for s.depth < depth {
-					s = table.split(s, k)
+		grow := func(to uint8) { // splits all shards up to 1<<to, by hand
+			for i := range uint64(1) << to {
+				k := Digest{Hi: i << (64 - to), Lo: i + 1}
+				for depth(table, k) < to {
+					split(t, table, k)
 				}
-				s.mu.Unlock()
 				take(table, now(), k, 1)
 			}
 		}

@@ -34,7 +34,7 @@ type Table struct {
 
 	spill atomic.Pointer[[overflows]overflow] // nil until memory is full
 
-	mu    sync.Mutex // guards changes of dir and of the generations; taken after shard locks
+	mu    sync.Mutex // guards changes of dir and in it, and of the generations; taken after shard locks
 	sweep sync.Mutex // one sweep at a time; guards pos and passGen
 	// pos is where the sweep goes on, as a prefix of Digest.Hi.
 	pos     uint64
@@ -42,13 +42,18 @@ type Table struct {
 }
 
 // directory finds the shard of a key by the leading depth bits of Digest.Hi
-// (extendible hashing; Fagin et al., 1979). It is immutable.
+// (extendible hashing; Fagin et al., 1979). Whoever reads it without Table.mu may
+// find a shard that is dead by now.
 type directory struct {
 	depth  uint8
-	shards []*shard
+	shards []atomic.Pointer[shard]
 }
 
-func (d *directory) shard(hi uint64) *shard { return d.shards[hi>>(64-d.depth)] }
+func newDirectory(depth uint8) *directory {
+	return &directory{depth: depth, shards: make([]atomic.Pointer[shard], 1<<depth)}
+}
+
+func (d *directory) shard(hi uint64) *shard { return d.shards[hi>>(64-d.depth)].Load() }
 
 // NewTable returns an empty Table with its first Numbers, generation 1, for at
 // most maxKeys keys, 1 or more, within budget, which must not be nil.
@@ -164,7 +169,8 @@ func (t *Table) first() *directory {
 	if t.listed {
 		s.lists = []stamps{}
 	}
-	dir := &directory{shards: []*shard{s}}
+	dir := newDirectory(0)
+	dir.shards[0].Store(s)
 	t.dir.Store(dir)
 	return dir
 }
@@ -180,82 +186,6 @@ func (t *Table) reserve(n int64) bool {
 func (t *Table) release(n int64) {
 	t.bytes.Add(-n)
 	t.budget.give(n)
-}
-
-// makeRoom sees to it that the shard of d, which is s and locked, has a free
-// place. It returns the shard that d belongs to now, locked, and false when there
-// is no memory for a place.
-func (t *Table) makeRoom(s *shard, d Digest) (*shard, bool) {
-	for s.n >= room(len(s.keys)) {
-		early := len(s.keys) >= 256 && s.depth < t.spread
-		if len(s.keys) < maxShard && !early {
-			c := places(s.n + 1)
-			if !t.reserve(int64(c) * s.width()) {
-				return s, false
-			}
-			old := int64(len(s.keys)) * s.width()
-			s.resize(c)
-			t.release(old)
-			return s, true
-		}
-		child := t.split(s, d)
-		if child == nil {
-			return s, false
-		}
-		s = child
-	}
-	return s, true
-}
-
-// split replaces the locked shard s by two and returns the one of d, locked;
-// or nil, s still locked, when memory is full.
-func (t *Table) split(s *shard, d Digest) *shard {
-	bit := uint64(1) << (63 - s.depth)
-	ones := 0
-	for _, k := range s.keys {
-		if k != (Digest{}) && k.Hi&bit != 0 {
-			ones++
-		}
-	}
-	var half [2]*shard
-	for i, n := range [2]int{s.n - ones, ones} {
-		half[i] = &shard{depth: s.depth + 1, latest: s.latest}
-		if t.listed {
-			half[i].lists = []stamps{}
-		}
-		half[i].alloc(places(n), s)
-	}
-	if !t.reserve(half[0].bytes() + half[1].bytes()) {
-		return nil
-	}
-	for i, k := range s.keys {
-		if k != (Digest{}) {
-			h := half[min(1, k.Hi&bit)]
-			h.move(h.put(k, State{}), s, i)
-		}
-	}
-	mine := half[min(1, d.Hi&bit)]
-	mine.mu.Lock() // nobody else knows it yet
-
-	t.mu.Lock()
-	old := t.dir.Load()
-	dir := &directory{depth: max(old.depth, s.depth+1)}
-	dir.shards = make([]*shard, 1<<dir.depth)
-	for i := range dir.shards {
-		hi := uint64(i) << (64 - dir.depth)
-		if c := old.shard(hi); c != s {
-			dir.shards[i] = c
-		} else {
-			dir.shards[i] = half[min(1, hi&bit)]
-		}
-	}
-	t.dir.Store(dir)
-	t.mu.Unlock()
-
-	t.release(s.bytes())
-	s.dead, s.keys, s.states, s.lists, s.sides = true, nil, nil, nil, nil
-	s.mu.Unlock()
-	return mine
 }
 
 // sample is how many keys are looked at to find one that may be evicted.
@@ -313,42 +243,51 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 		c.over.latest = now
 		return t.settleIn(c.over.home(t.listed), c, now, n)
 	}
-	s := t.lock(c.Key)
-	if s == nil {
-		return 0
+	for tight := false; ; tight = !t.grow(c.Key) {
+		s := t.lock(c.Key)
+		if s == nil {
+			return 0
+		}
+		now = max(now, s.latest)
+		s.latest = now
+		i, ok := s.find(c.Key)
+		done := true
+		switch {
+		case ok:
+			n = t.settleIn(s.homeAt(i), c, now, n)
+		case n < 0:
+			done = t.owe(s, c.Key, now, -n, tight)
+		default:
+			n = 0 // forgotten: nothing of the take is left
+		}
+		s.mu.Unlock()
+		if done {
+			return n
+		}
 	}
-	now = max(now, s.latest)
-	s.latest = now
-	i, ok := s.find(c.Key)
-	switch {
-	case ok:
-		n = t.settleIn(s.homeAt(i), c, now, n)
-	case n < 0:
-		s = t.owe(s, c.Key, now, -n)
-	default:
-		n = 0 // forgotten: nothing of the take is left
-	}
-	s.mu.Unlock()
-	return n
 }
 
-// owe remembers a debt of a key that is not remembered, and returns its shard,
-// locked. Without a place for the key it is a debt of all who have none.
-func (t *Table) owe(s *shard, d Digest, now Instant, n int64) *shard {
-	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now}
+// owe remembers a debt of a key that is not remembered, in s, its locked shard.
+// Without a place for the key it is a debt of all who have none. It returns false
+// when s must grow first, which a tight one cannot.
+func (t *Table) owe(s *shard, d Digest, now Instant, n int64, tight bool) bool {
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, tight: tight}
 	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
 	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
-	debtor.next.Gen, debtor.debt = debtor.gen.num, debtor.next.Used
+	debtor.next.Gen, debtor.N = debtor.gen.num, debtor.next.Used
+	if debtor.cramped() {
+		return false
+	}
 	if debtor.findPlace() == placed {
 		debtor.store()
-	} else {
-		o := t.overflow(d)
-		o.mu.Lock()
-		o.latest = max(o.latest, now)
-		t.charge(o.home(t.listed), o.latest, n)
-		o.mu.Unlock()
+		return true
 	}
-	return debtor.s // findPlace may have split it
+	o := t.overflow(d)
+	o.mu.Lock()
+	o.latest = max(o.latest, now)
+	t.charge(o.home(t.listed), o.latest, n)
+	o.mu.Unlock()
+	return true
 }
 
 // charge charges n units in h, on top of what was taken.

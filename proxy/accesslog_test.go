@@ -77,6 +77,7 @@ func TestEachRequestHasOneSoundLineWhateverIsInIt(t *testing.T) {
 	if len(ids) > 0 || traced != 1 {
 		t.Errorf("%d requests without a line, %d with a trace id, want 1", len(ids), traced)
 	}
+	t.Attr("S43", fmt.Sprintf("%d injections, one valid line for each request that came so far", len(texts)))
 }
 
 func TestEveryFormatBoundsAndEscapesItsLines(t *testing.T) {
@@ -140,6 +141,7 @@ rules:
 	if !strings.Contains(all, "/p?api_key=***") {
 		t.Error("the query is gone altogether")
 	}
+	t.Attr("S43", fmt.Sprintf("%d leaks in the lines of %d requests with secrets in %d places", strings.Count(all, canary), n, len(queries)+8))
 }
 
 func TestRefusalsBeyondTenASecondAreSummedUp(t *testing.T) {
@@ -224,8 +226,8 @@ func TestALineNamesTheDryRunRuleThatWouldHaveRefused(t *testing.T) {
 		}
 	}
 	for _, r := range s.gateway.Current().rules.Rules {
-		if r.Name == "trial" && r.Live.DryRunRejected.Load() != 8 {
-			t.Errorf("the trial would have refused %d, want 8", r.Live.DryRunRejected.Load())
+		if r.Name == "trial" && r.Base.Live.DryRunRejected.Load() != 8 {
+			t.Errorf("the trial would have refused %d, want 8", r.Base.Live.DryRunRejected.Load())
 		}
 	}
 }

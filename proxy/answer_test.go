@@ -142,7 +142,7 @@ rules:
 			t.Errorf("third request: %d, want 429", r.StatusCode)
 		}
 	}
-	if n := s.gateway.Current().rules.Rules[1].Live.DryRunRejected.Load(); n != 1 {
+	if n := s.gateway.Current().rules.Rules[1].Base.Live.DryRunRejected.Load(); n != 1 {
 		t.Errorf("the dry run would have refused %d, want 1: the third request was refused by another rule", n)
 	}
 }

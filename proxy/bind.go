@@ -6,22 +6,40 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// bind listens on addr. When the port is taken by a door of our own with
-// another address (0.0.0.0:8080 becomes 127.0.0.1:8080), both are allowed to
+// bind listens on addr: a host and port, unix: and a path, or systemd: and the
+// name of one inherited socket.
+func (d *Doors) bind(addr string) (socket, error) {
+	name, systemd := strings.CutPrefix(addr, systemdScheme)
+	switch {
+	case systemd:
+		return d.inherit(name)
+	case strings.HasPrefix(addr, unixScheme):
+		return d.bindUnix(addr)
+	}
+	ln, err := d.bindTCP(addr)
+	if err != nil {
+		return nil, err
+	}
+	return ln, nil
+}
+
+// bindTCP listens on a host and port. When the port is taken by a door of our own
+// with another address (0.0.0.0:8080 becomes 127.0.0.1:8080), both are allowed to
 // share it for the moment, so that the new one stands before the old one goes.
 // Sockets are never left sharing: a second gateway on the port must fail.
-func (d *Doors) bind(addr string) (*net.TCPListener, error) {
+func (d *Doors) bindTCP(addr string) (*net.TCPListener, error) {
 	ln, err := listen(addr, nil)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return ln, err
 	}
 	port := portOf(addr)
-	var shared []*net.TCPListener
+	var shared []socket
 	for _, n := range d.open {
 		if n.port() == port {
 			shared = append(shared, n.ln)
@@ -34,7 +52,7 @@ func (d *Doors) bind(addr string) (*net.TCPListener, error) {
 	defer share(shared, 0)
 	ln, err = listen(addr, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
 	if err == nil {
-		share([]*net.TCPListener{ln}, 0)
+		share([]socket{ln}, 0)
 	}
 	return ln, err
 }
@@ -57,7 +75,7 @@ func listen(addr string, control func(fd int) error) (*net.TCPListener, error) {
 	return ln.(*net.TCPListener), nil
 }
 
-func share(listeners []*net.TCPListener, on int) {
+func share(listeners []socket, on int) {
 	for _, ln := range listeners {
 		if raw, err := ln.SyscallConn(); err == nil {
 			raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, on) })

@@ -28,6 +28,7 @@ type body struct {
 
 	mu     sync.Mutex // one Read at a time; held while it waits for the client
 	in     io.ReadCloser
+	conn   *conn         // over HTTP/2; else nil
 	waited time.Duration // for the client, in this span
 	got    int           // bytes in this span
 	err    error         // the first error
@@ -55,6 +56,9 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := b.in.Read(b.within(p))
+	if b.conn != nil {
+		b.conn.traffic.worth.Add(int64(n))
+	}
 	if over := b.bytes.Add(int64(n)) - b.most; b.most > 0 && over > 0 {
 		return n - int(over), b.fail(errTooLarge)
 	}

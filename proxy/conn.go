@@ -14,13 +14,21 @@ import (
 // must see for the other side not to count as stalled.
 const minProgress = 1 << 10
 
+// unsentBytes is the most that the kernel takes for a client beyond what is on
+// its way to it. Without a bound it takes megabytes for one that does not read,
+// and it is these that would count as progress, not what the client takes.
+const unsentBytes = 128 << 10
+
 // conn is an accepted connection. A write to it may take as long as it likes
 // while in each span the client takes at least minProgress bytes or all that is
 // left: a slow honest download of any length lives, a stalled one ends.
 type conn struct {
 	net.Conn
-	span  time.Duration // 0 is no bound
-	peer  netip.AddrPort
+	span time.Duration // 0 is no bound
+	peer netip.AddrPort
+
+	local bool // peer is no address of its own, but that of all who come by a unix socket
+
 	early []byte // came behind a PROXY header; read first
 	doors *Doors
 	use   *Address     // what it came for; nil in tests
@@ -28,6 +36,9 @@ type conn struct {
 	gone  atomic.Bool
 	heard atomic.Bool  // a request came, or never will
 	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
+
+	noted   atomic.Bool // what a TLS handshake has negotiated
+	traffic traffic
 }
 
 // connOf returns the connection below c, which net/http may have wrapped in TLS,
@@ -53,19 +64,45 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
-	for {
-		deadline := time.Now().Add(c.span)
-		if until := c.until.Load(); until != 0 && until < deadline.UnixNano() {
-			deadline = time.Unix(0, until)
+	// The kernel takes more only when half of what it holds is gone. What the
+	// client took meanwhile shows in what is left, which is looked at when a write
+	// has to wait, and then after each span.
+	looked, before := false, 0
+	for wait := min(c.span, firstLook); ; wait = c.span {
+		deadline, last := time.Now().Add(wait), false
+		if until := c.until.Load(); until != 0 && until <= deadline.UnixNano() {
+			deadline, last = time.Unix(0, until), true
 		}
 		if err := c.Conn.SetWriteDeadline(deadline); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if err == nil || m < minProgress || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil || last || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
+		left := untaken(c.Conn)
+		if looked && before+m-left < minProgress {
+			c.resetOnClose()
+			return n, errStalled
+		}
+		looked, before = true, left
+	}
+}
+
+// firstLook is how long a write waits until it is watched.
+const firstLook = 50 * time.Millisecond
+
+// errStalled ends a connection whose client has taken too little. It is no
+// timeout, after which HTTP/2 would try again.
+var errStalled = errors.New("the client takes nothing of the answer")
+
+// resetOnClose makes the end of the connection a reset. Closed in an orderly way
+// the kernel would keep what a client has not taken, and offer it, for as long as
+// the client says that it lives.
+func (c *conn) resetOnClose() {
+	if l, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		l.SetLinger(0)
 	}
 }
 

@@ -171,7 +171,7 @@ rules:
 		t.Errorf("refusals logged as %v and %v", e[10], e[13])
 	}
 	for _, rule := range s.gateway.Current().rules.Rules {
-		if n := rule.Live.Rejected.Load(); n != 1 {
+		if n := rule.Base.Live.Rejected.Load(); n != 1 {
 			t.Errorf("%s refused %d, want 1", rule.Name, n)
 		}
 	}

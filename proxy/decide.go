@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"gateway/limit"
@@ -13,12 +14,15 @@ import (
 // when the request is answered already: blocked, without a route, or without a
 // key that a rule insists on. Nothing has been charged then.
 func (x *exchange) match(snap *Snapshot) bool {
-	if snap.rules.Blocked(&x.facts) {
+	if snap.rules.Blocked(&x.facts) && x.facts.QueryError() == nil {
 		x.fail(problem{status: http.StatusForbidden, detail: "Requests like this one are blocked here."})
 		x.result = resultBlocked
 		return false
 	}
 	route := snap.rules.Route(&x.facts)
+	if err := x.facts.QueryError(); err != nil {
+		return x.badQuery(err) // both were decided without it
+	}
 	if route == nil {
 		x.fail(problem{status: http.StatusNotFound, detail: "No route of this gateway takes this request."})
 		return false
@@ -39,19 +43,32 @@ func (x *exchange) match(snap *Snapshot) bool {
 	x.forward.Key = route.Affinity(&x.facts)
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
-		x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
-		return false
+		return x.badQuery(err)
 	}
 	for i := range x.hits {
 		if h := &x.hits[i]; h.Missing {
 			x.fail(problem{
 				status: http.StatusBadRequest, rules: []string{h.Rule.Name}, title: "Key missing",
-				detail: `Rule "` + h.Rule.Name + `" needs ` + h.Rule.KeyText + ` in the request.`,
+				detail: `Rule "` + h.Rule.Name + `" needs ` + needs(h.Rule) + ` in the request.`,
 			})
 			return false
 		}
 	}
 	return true
+}
+
+// badQuery answers a request whose query some match or key reads, and cannot.
+func (x *exchange) badQuery(err error) bool {
+	x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+	return false
+}
+
+// needs says what a rule wants of a request's key.
+func needs(r *rules.Rule) string {
+	if len(r.Known) > 0 {
+		return "a known " + r.KeyText
+	}
+	return r.KeyText
 }
 
 // acquire asks the limiter (step 5) and answers what it refuses (step 6).
@@ -60,16 +77,12 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
+	first := len(x.claims)
+	x.claims = slices.Grow(x.claims, len(x.hits))[:first+len(x.hits)] // all zero: recycle clears them
 	for i := range x.hits {
-		h := &x.hits[i]
-		mode := limit.Enforce
-		if h.Rule.DryRun {
-			mode = limit.DryRun
-		}
-		x.claims = append(x.claims, limit.Claim{
-			Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Mode: mode, Tag: int32(i), Key: h.Key, N: h.Rule.Cost,
-			Closed: h.Rule.Closed, Pending: h.Rule.Pending(),
-		})
+		h, c := &x.hits[i], &x.claims[first+i]
+		h.Claim(c)
+		c.Tag = int32(i)
 		x.settles = x.settles || h.Rule.Settles()
 	}
 	var v limit.Verdict
@@ -90,7 +103,7 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 		x.shed()
 		return false
 	case v.Full:
-		x.full(x.refusing[0])
+		x.full(x.refusing[0].Rule)
 	default:
 		x.refuse(v)
 	}
@@ -105,8 +118,8 @@ func (x *exchange) note(v limit.Verdict) {
 		if c.Tag == overloadTag {
 			continue
 		}
-		rule := x.hits[c.Tag].Rule
-		live := rule.Live
+		hit := &x.hits[c.Tag]
+		rule, live := hit.Rule, hit.Plan.Live
 		switch {
 		case rule.DryRun:
 			switch {
@@ -123,25 +136,25 @@ func (x *exchange) note(v limit.Verdict) {
 		case c.Result.OK: // had room, but another had not
 		case v.Full:
 			live.FailedClosed.Add(1)
-			x.refusing = append(x.refusing, rule)
+			x.refusing = append(x.refusing, hit)
 		default:
 			live.Rejected.Add(1)
-			x.refusing = append(x.refusing, rule)
+			x.refusing = append(x.refusing, hit)
 		}
-		if nearLimit(rule, c.Result.Remaining) {
-			live.NearLimit.Add(1)
+		if nearLimit(hit.Plan, c.Result.Remaining) {
+			rule.Live.NearLimit.Add(1)
 		}
 	}
 	if len(x.refusing) > 1 {
 		sortByFile(x.refusing)
 	}
-	for _, rule := range x.refusing {
-		x.ruleNames = join(x.ruleNames, rule.Name)
+	for _, hit := range x.refusing {
+		x.ruleNames = join(x.ruleNames, hit.Rule.Name)
 	}
 }
 
 // nearLimit says that four fifths of the limit or more are used.
-func nearLimit(r *rules.Rule, remaining int64) bool { return remaining <= r.Size()/5 }
+func nearLimit(p *rules.Plan, remaining int64) bool { return remaining <= p.Size()/5 }
 
 func join(names, name string) string {
 	if names == "" {
@@ -150,9 +163,9 @@ func join(names, name string) string {
 	return strings.Join([]string{names, name}, ",")
 }
 
-func sortByFile(list []*rules.Rule) {
+func sortByFile(list []*rules.Hit) {
 	for i := 1; i < len(list); i++ {
-		for j := i; j > 0 && list[j-1].Index > list[j].Index; j-- {
+		for j := i; j > 0 && list[j-1].Rule.Index > list[j].Rule.Index; j-- {
 			list[j-1], list[j] = list[j], list[j-1]
 		}
 	}

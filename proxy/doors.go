@@ -1,14 +1,18 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +38,8 @@ type DoorSettings struct {
 
 // Address is where to listen, and what for.
 type Address struct {
-	// Addr is "host:port", where an empty host is every address.
+	// Addr is "host:port", where an empty host is every address, "unix:" and a path,
+	// or "systemd:" and a name.
 	Addr string
 	// Secure says that connections begin with a TLS handshake.
 	Secure bool
@@ -48,6 +53,14 @@ type Address struct {
 // starts nothing before the first Commit. Prepare, Commit, Abort, Configure and
 // Shutdown must not run at the same time.
 type Doors struct {
+	// Inherited are the sockets that were bound before the process began, by the
+	// name of their systemd: address. They stay open and are never served twice.
+	// To be set before the first Prepare.
+	Inherited map[string][]*os.File
+	// SocketMode says who may connect to unix sockets; 0 is everybody who may enter
+	// their folder. To be set before the first Prepare.
+	SocketMode fs.FileMode
+
 	handler http.Handler
 	log     *slog.Logger
 	base    context.Context // of all requests; ends when time is up
@@ -67,7 +80,7 @@ type Doors struct {
 
 // door is one socket.
 type door struct {
-	ln   *net.TCPListener
+	ln   socket
 	use  atomic.Pointer[Address] // changes without the socket
 	done chan struct{}           // closed when nothing more will be accepted; nil before serving
 }
@@ -115,8 +128,9 @@ type Opening struct {
 // Prepare binds those of addrs that are not open yet. When one cannot be bound
 // the error is a *BindError and everything is as it was.
 func (d *Doors) Prepare(addrs []Address) (*Opening, error) {
-	o := &Opening{doors: d, fresh: map[string]*door{}, keep: addrs}
-	for _, a := range addrs {
+	all := d.sockets(addrs)
+	o := &Opening{doors: d, fresh: map[string]*door{}, keep: all}
+	for _, a := range all {
 		addr := a.Addr
 		if d.open[addr] != nil || o.fresh[addr] != nil {
 			continue
@@ -124,6 +138,9 @@ func (d *Doors) Prepare(addrs []Address) (*Opening, error) {
 		ln, err := d.bind(addr)
 		if err != nil {
 			o.Abort()
+			if strings.HasPrefix(addr, systemdScheme) {
+				addr, _, _ = strings.Cut(addr, "#")
+			}
 			return nil, &BindError{Addr: addr, Err: cause(err)}
 		}
 		o.fresh[addr] = &door{ln: ln}
@@ -136,6 +153,17 @@ func (o *Opening) Abort() {
 	for _, n := range o.fresh {
 		n.ln.Close()
 	}
+}
+
+// At returns the address really listened on for one that was given to Prepare: with
+// port 0, and for a systemd: address, it is another.
+func (o *Opening) At(addr string) string {
+	for _, a := range o.doors.sockets([]Address{{Addr: addr}}) {
+		if n := cmp.Or(o.fresh[a.Addr], o.doors.open[a.Addr]); n != nil {
+			return n.ln.Addr().String()
+		}
+	}
+	return addr
 }
 
 // Commit serves on the new addresses with the given settings and closes the
@@ -170,7 +198,7 @@ func (o *Opening) Commit(s DoorSettings) {
 // that wait in its queue when it closes; left open, it loses none.
 func (d *Doors) covering(n *door, keep []Address) *Address {
 	for i := range keep {
-		if wide := d.open[keep[i].Addr].ln.Addr().(*net.TCPAddr); wide.IP.IsUnspecified() && wide.Port == n.port() {
+		if wide, ok := d.open[keep[i].Addr].ln.Addr().(*net.TCPAddr); ok && wide.IP.IsUnspecified() && wide.Port == n.port() {
 			return &keep[i]
 		}
 	}
@@ -178,22 +206,18 @@ func (d *Doors) covering(n *door, keep []Address) *Address {
 }
 
 // Addrs returns the addresses really listened on, sorted: with port 0 in the
-// file, the port that was given.
+// file, the port that was given; for a systemd: address, what was bound for it.
 func (d *Doors) Addrs() []string {
 	var list []string
 	for _, n := range d.open {
-		list = append(list, n.ln.Addr().String())
+		addr := n.ln.Addr().String()
+		if n.port() < 0 {
+			addr = unixScheme + addr
+		}
+		list = append(list, addr)
 	}
 	slices.Sort(list)
 	return list
-}
-
-// At returns the address really listened on for one that was given, or "".
-func (d *Doors) At(addr string) string {
-	if n := d.open[addr]; n != nil {
-		return n.ln.Addr().String()
-	}
-	return ""
 }
 
 // Configure changes the settings of new connections.
@@ -230,7 +254,11 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 		Protocols:                    &protocols,
 		TLSNextProto:                 map[string]func(*http.Server, *tls.Conn, http.Handler){challengeProtocol: closeChallenge},
 		// No WriteByteTimeout: conn sees to it, and a TLS connection does not outlive one.
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, SendPingTimeout: time.Minute},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,
+			MaxReadFrameSize:     frameBytes,
+			SendPingTimeout:      time.Minute,
+		},
 		BaseContext: func(net.Listener) context.Context { return d.base },
 		ConnContext: connContext,
 		ConnState: func(c net.Conn, state http.ConnState) {
@@ -242,12 +270,19 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 				if c := connOf(c); c != nil {
 					c.hear()
 				}
+			case http.StateActive:
+				noteProtocol(c)
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 	return v
 }
+
+// frameBytes is the most that a frame of HTTP/2 may have, and the least that may
+// be asked for. Memory for a frame is taken as soon as its nine bytes of header
+// are there, so the 1 MiB that net/http allows by itself is a gift to idle clients.
+const frameBytes = 16 << 10
 
 // serve accepts on n until it is closed.
 func (d *Doors) serve(n *door) {
@@ -318,7 +353,13 @@ func (d *Doors) hand(n *conn) {
 	}
 }
 
-func (n *door) port() int { return n.ln.Addr().(*net.TCPAddr).Port }
+// port returns the TCP port, or -1 for a unix socket.
+func (n *door) port() int {
+	if a, ok := n.ln.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return -1
+}
 
 // close stops accepting. Connections that have come already are still taken.
 func (n *door) close() {

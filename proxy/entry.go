@@ -51,7 +51,13 @@ const (
 	badProxyHeader = "proxy_header"
 )
 
-var reasons = [...]string{tooMany, tooManyByIP, untrustedProxy, badProxyHeader}
+// Reasons why one is closed later on.
+const (
+	flooding      = "http2_flood"
+	tooManyResets = "http2_resets"
+)
+
+var reasons = [...]string{tooMany, tooManyByIP, untrustedProxy, badProxyHeader, flooding, tooManyResets}
 
 // visitors are the connections that are in.
 type visitors struct {
@@ -67,7 +73,8 @@ type visitors struct {
 type ConnectionStats struct {
 	// Open is how many there are, tunnels included.
 	Open int64
-	// Refused counts those that were closed as soon as they had come, by reason.
+	// Refused counts those that were closed as soon as they had come, or for a
+	// flood, by reason.
 	Refused map[string]int64
 }
 
@@ -83,7 +90,9 @@ func (d *Doors) Connections() ConnectionStats {
 // receive lets a connection in, or closes it.
 func (d *Doors) receive(c net.Conn, at *door) {
 	e := d.entry.Load()
-	n := &conn{Conn: c, peer: c.RemoteAddr().(*net.TCPAddr).AddrPort(), doors: d, use: at.use.Load()}
+	boundUnsent(c)
+	n := &conn{Conn: c, doors: d, use: at.use.Load()}
+	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)
 		return
@@ -108,7 +117,7 @@ func (d *Doors) welcome(n *conn, e *Entry) {
 // count counts the connection with the others of its client, and reports whether
 // that one may have another.
 func (d *Doors) count(c *conn, e *Entry) bool {
-	if e.PerAddress == 0 {
+	if e.PerAddress == 0 || c.local {
 		return true
 	}
 	addr := c.peer.Addr().Unmap().WithZone("")
@@ -136,6 +145,11 @@ func (d *Doors) count(c *conn, e *Entry) bool {
 
 // refuse closes a connection that is not let in.
 func (d *Doors) refuse(c *conn, why string) {
+	d.turnAway(c, why, "connections are refused")
+}
+
+// turnAway closes a connection for what it is or does, counts it, and says so.
+func (d *Doors) turnAway(c *conn, why, said string) {
 	defer c.Close()
 	for i, reason := range reasons {
 		if reason == why {
@@ -143,8 +157,8 @@ func (d *Doors) refuse(c *conn, why string) {
 		}
 	}
 	// Once a minute is enough for an operator, whatever comes.
-	if now, said := time.Now().Unix(), d.visitors.said.Load(); now-said >= 60 && d.visitors.said.CompareAndSwap(said, now) {
-		d.log.LogAttrs(context.Background(), slog.LevelWarn, "connections are refused", slog.String("reason", why),
+	if now, last := time.Now().Unix(), d.visitors.said.Load(); now-last >= 60 && d.visitors.said.CompareAndSwap(last, now) {
+		d.log.LogAttrs(context.Background(), slog.LevelWarn, said, slog.String("reason", why),
 			slog.String("peer", c.peer.Addr().Unmap().String()), slog.Int64("open", d.visitors.in.Load()))
 	}
 }

@@ -47,7 +47,8 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	trusted  bool // the peer's forwarding headers are believed
+	conn     *conn // over HTTP/2; else nil
+	trusted  bool  // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake
 	body     *body
@@ -62,7 +63,7 @@ type exchange struct {
 	hits     []rules.Hit
 	claims   []limit.Claim
 	order    []int
-	refusing []*rules.Rule
+	refusing []*rules.Hit // into hits
 	buf      []byte
 	grant    limit.Grant
 	overload *rules.OverloadLive // where a place is claimed, or nil
@@ -120,6 +121,7 @@ func (x *exchange) finish() {
 		x.body.release(x.r.ProtoMajor == 1)
 	}
 	x.boundRest()
+	x.ended(now)
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)

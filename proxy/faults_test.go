@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ func faulty(t *testing.T, text string) *site {
 
 func TestAnUnusableAnswerIs502(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
+	faults := 0
 	for name, text := range map[string]string{
 		"nothing":                   "",
 		"garbage":                   "garbage\r\n\r\n",
@@ -59,9 +61,11 @@ func TestAnUnusableAnswerIs502(t *testing.T) {
 					t.Errorf("RateLimit %q, want one", res.Header.Values("RateLimit"))
 				}
 				namesNoAddress(t, string(body))
+				faults++
 			})
 		})
 	}
+	t.Attr("S17", fmt.Sprintf("%d unusable answers are 502 for clients of HTTP/1 and HTTP/2", faults))
 }
 
 // namesNoAddress fails if an answer tells a client where the upstream is.
@@ -105,6 +109,7 @@ func TestAnUpstreamThatDoesNotAnswerIs504(t *testing.T) {
 }
 
 func TestATruncatedAnswerNeverLooksComplete(t *testing.T) {
+	broken := 0
 	for name, text := range map[string]string{
 		"short of its length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
 		"without a last chunk":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -115,6 +120,7 @@ func TestATruncatedAnswerNeverLooksComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := faulty(t, text)
 			both(t, func(t *testing.T, c *http.Client) {
+				broken++
 				res, err := c.Get("http://" + s.addr)
 				if err != nil {
 					return // broken off before a byte of it came: as good
@@ -127,6 +133,7 @@ func TestATruncatedAnswerNeverLooksComplete(t *testing.T) {
 			eventually(t, "nothing in flight", func() bool { return s.gateway.InFlight() == 0 })
 		})
 	}
+	t.Attr("S17", fmt.Sprintf("0 of %d truncated answers look whole", broken))
 }
 
 func TestABodyBehindAnAnswerWithoutOneIsDropped(t *testing.T) {

@@ -25,65 +25,91 @@ const (
 // framed are the inputs of TestOddFramingIsTheClientsFault, by class.
 var framed = slices.Concat(lengthCases, codingCases, chunkCases, expectCases, headerCases, bodyCases)
 
+// oddSite is a gateway with deadlines that a test can wait for, and a rule that
+// would give units back for any failure of the upstream.
+func oddSite(t *testing.T) (*site, *recorder) {
+	up := record(t)
+	return newSite(t, "timeouts: { read: 400ms, read_header: 400ms, idle: 400ms }\nupstream: "+up.url+
+		"\nrules: [{ name: all, key: global, limit: 1000000/h, refund: { status: 5xx, upstream_error: true } }]\n", nil), up
+}
+
+// allPaid fails unless each request at the upstream was paid for, and nothing was
+// given back. It returns how many there were.
+func (s *site) allPaid(up *recorder) int {
+	s.t.Helper()
+	eventually(s.t, "nothing in flight", func() bool { return s.gateway.InFlight() == 0 })
+	r := s.gateway.Current().rules.Rules[0]
+	got, paid := up.targets(), r.Base.Live.Allowed.Load()
+	if int64(len(got)) > paid {
+		s.t.Errorf("%d requests reached the upstream, %d were paid for", len(got), paid)
+	}
+	if kept := r.Live.Units.Load(); kept != paid {
+		s.t.Errorf("%d units were taken and %d kept", paid, kept)
+	}
+	for _, target := range got {
+		if target != "/first" && target != "/after" && target != "/second" {
+			s.t.Errorf("the upstream was asked for %q", target)
+		}
+	}
+	return len(got)
+}
+
 func TestOddFramingIsTheClientsFault(t *testing.T) {
-	if len(framed) < 60 {
+	if len(framed) < 140 {
 		t.Errorf("only %d inputs", len(framed))
 	}
-	up := record(t)
-	s := newSite(t, "timeouts: { read: 400ms, read_header: 400ms, idle: 400ms }\nupstream: "+up.url+
-		"\nrules: [{ name: all, key: global, limit: 1000000/h }]\n", nil)
-	for _, c := range framed {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // most of them wait for a deadline
-			s := &site{t: t, addr: s.addr}
-			w := s.dial()
-			w.SetDeadline(time.Now().Add(15 * time.Second)) // "never a hang", on a busy machine
-			w.send(c.text)
-			first := 0
-			r, ok := w.answer("POST")
-			if ok {
-				first = r.StatusCode
-			}
-			if !slices.Contains(c.want, first) {
-				t.Errorf("%q: %d, want one of %d; body %.100q", c.text, first, c.want, r.body)
-			}
-			if first >= 500 && first != 501 && first != 505 {
-				t.Errorf("%q: %d for a fault of the client", c.text, first)
-			}
-			if !ok || r.Close {
-				if more, ok := w.answer("GET"); ok {
-					t.Errorf("%q: an answer %d after the last one", c.text, more.StatusCode)
-				}
-				return
-			}
-			// It lives: then it must be exactly where the request ended.
-			w.send(after)
-			for {
-				r, ok := w.answer("GET")
-				if !ok {
-					t.Errorf("%q: the connection lived and then ended without an answer to the next request", c.text)
-					return
-				}
-				if r.Close {
-					if r.StatusCode != 200 {
-						t.Errorf("%q: the request behind it got %d", c.text, r.StatusCode)
-					}
-					return
-				}
-			}
-		})
-	}
-	t.Cleanup(func() {
-		got, paid := up.targets(), int(s.gateway.Current().rules.Rules[0].Live.Allowed.Load())
-		if len(got) > paid {
-			t.Errorf("%d requests reached the upstream, %d were paid for", len(got), paid)
-		}
-		for _, target := range got {
-			if target != "/first" && target != "/after" && target != "/second" {
-				t.Errorf("the upstream was asked for %q", target)
-			}
+	s, up := oddSite(t)
+	t.Run("inputs", func(t *testing.T) {
+		for _, c := range framed {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel() // most of them wait for a deadline
+				(&site{t: t, addr: s.addr}).frame(c)
+			})
 		}
 	})
+	n := s.allPaid(up)
+	t.Attr("S08", fmt.Sprintf("HTTP/1: %d inputs, 0 unmetered of %d requests at the upstream, 0 units given back", len(framed), n))
+}
+
+// frame sends a request that is framed in an odd way, and fails unless all that
+// follows is one of the answers it may get.
+func (s *site) frame(c framing) {
+	t := s.t
+	w := s.dial()
+	w.SetDeadline(time.Now().Add(15 * time.Second)) // "never a hang", on a busy machine
+	w.send(c.text)
+	first := 0
+	r, ok := w.answer("POST")
+	if ok {
+		first = r.StatusCode
+	}
+	if !slices.Contains(c.want, first) {
+		t.Errorf("%q: %d, want one of %d; body %.100q", c.text, first, c.want, r.body)
+	}
+	if first >= 500 && first != 501 && first != 505 {
+		t.Errorf("%q: %d for a fault of the client", c.text, first)
+	}
+	if !ok || r.Close {
+		if more, ok := w.answer("GET"); ok {
+			t.Errorf("%q: an answer %d after the last one", c.text, more.StatusCode)
+		}
+		return
+	}
+	// It lives: then it must be exactly where the request ended.
+	w.send(after)
+	for {
+		r, ok := w.answer("GET")
+		if !ok {
+			t.Errorf("%q: the connection lived and then ended without an answer to the next request", c.text)
+			return
+		}
+		if r.Close {
+			if r.StatusCode != 200 {
+				t.Errorf("%q: the request behind it got %d", c.text, r.StatusCode)
+			}
+			return
+		}
+	}
 }
 
 func TestMalformedChunksAre400AndNotTheUpstreamsFault(t *testing.T) {

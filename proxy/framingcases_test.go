@@ -1,6 +1,9 @@
 package proxy
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // hidden is a request behind another, for those who read its end wrong.
 const hidden = "GET /hidden HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
@@ -31,6 +34,16 @@ var lengthCases = []framing{
 	{"length of a GET", get + "Content-Length: 5\r\n\r\nhello", []int{200}},
 	{"length short", post + "Content-Length: 500\r\n\r\nhello", []int{408}},
 	{"length zero and a second request", post + "Content-Length: 0\r\n\r\n" + seen, []int{200}},
+	{"length with a comma behind it", post + "Content-Length: 5,\r\n\r\nhello", []int{400}},
+	{"length of wide digits", post + "Content-Length: \xef\xbc\x95\r\n\r\nhello", []int{400}},
+	{"length minus zero", post + "Content-Length: -0\r\n\r\n" + hidden, []int{400}},
+	{"length twice in two cases", post + "content-length: 5\r\nCONTENT-LENGTH: 56\r\n\r\nhello" + hidden, []int{400}},
+	{"length two to the 63", post + "Content-Length: 9223372036854775808\r\n\r\nhello", []int{400}},
+	{"length as long as can be", post + "Content-Length: 9223372036854775807\r\n\r\nhello", []int{400, 408}},
+	{"length behind a vertical tab", post + "Content-Length: \v5\r\n\r\nhello", []int{400}},
+	{"length with a tab around it", post + "Content-Length:\t5\t\r\n\r\nhello", []int{200, 400}},
+	{"length on a folded line", post + "Content-Length:\r\n 5\r\n\r\nhello", []int{200, 400}},
+	{"length with a NUL in its name", post + "Content-Length\x00: 5\r\n\r\nhello", []int{400}},
 }
 
 // codingCases are odd Transfer-Encoding fields.
@@ -54,6 +67,15 @@ var codingCases = []framing{
 	{"coding under an alias", post + "Transfer_Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", []int{200}},
 	{"coding in HTTP/1.0", "POST /first HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{200, 400, 501, 505}},
 	{"coding behind a NUL", post + "Transfer-Encoding: chunked\x00\r\n\r\n0\r\n\r\n", []int{400}},
+	{"coding chunked twice in a list", post + "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n" + hidden, []int{400, 501}},
+	{"coding with a parameter", post + "Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n" + hidden, []int{400, 501}},
+	{"coding behind a tab", post + "Transfer-Encoding:\tchunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{200}},
+	{"coding with a form feed", post + "Transfer-Encoding: chunked\f\r\n\r\n0\r\n\r\n" + hidden, []int{400, 501}},
+	{"coding behind a line feed in a value", post + "X-A: a\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{200, 400}},
+	{"coding behind a bare CR in a value", post + "X-A: a\rTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nhello", []int{400}},
+	{"coding in chunks, shorter by its length", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden), []int{200, 400}},
+	{"coding unknown and a length", post + "Transfer-Encoding: x\r\nContent-Length: 5\r\n\r\nhello", []int{400, 501}},
+	{"coding of a GET, unknown", get + "Transfer-Encoding: x\r\n\r\n" + hidden, []int{400, 501}},
 }
 
 // chunkCases are odd chunks: once the head is good they are the body's fault.
@@ -85,6 +107,17 @@ var chunkCases = chunked([]framing{
 	{"trailers that frame", "5\r\nhello\r\n0\r\nContent-Length: 50\r\nTransfer-Encoding: chunked\r\n\r\n", []int{200, 400}},
 	{"trailers without a colon", "5\r\nhello\r\n0\r\nnonsense\r\n\r\n", []int{400}},
 	{"a request behind the last", "5\r\nhello\r\n0\r\n\r\n" + seen, []int{200}},
+	{"size before a CR alone", "5\rhello\r0\r\r", []int{400, 408}},
+	{"size with leading zeros", "00005\r\nhello\r\n0\r\n\r\n", []int{200}},
+	{"size of more zeros than can be", strings.Repeat("0", 5000) + "5\r\nhello\r\n0\r\n\r\n", []int{400}},
+	{"size behind a NUL", "\x005\r\nhello\r\n0\r\n\r\n", []int{400}},
+	{"extension with a NUL", "5;\x00\r\nhello\r\n0\r\n\r\n", []int{200, 400}},
+	{"extension of the last", "5\r\nhello\r\n0;a=b\r\n\r\n", []int{200}},
+	{"last one and no empty line", "5\r\nhello\r\n0\r\n" + hidden, []int{400, 408}},
+	{"size of two to the 64 and five", "10000000000000005;\r\nhello\r\n0\r\n\r\n", []int{400}},
+	{"trailers with a NUL", "5\r\nhello\r\n0\r\nX-A: a\x00b\r\n\r\n", []int{400}},
+	{"trailers with a space before the colon", "5\r\nhello\r\n0\r\nX-A : a\r\n\r\n", []int{200, 400}}, // they go nowhere
+	{"trailers without an end", "5\r\nhello\r\n0\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 200), []int{400, 408}},
 })
 
 func chunked(bodies []framing) []framing {
@@ -102,6 +135,10 @@ var expectCases = []framing{
 	{"expect of a GET", get + "Expect: 100-continue\r\n\r\n", []int{200}},
 	{"expect empty", get + "Expect:\r\n\r\n", []int{200, 417}},
 	{"expect and no body comes", post + "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n", []int{408}},
+	{"expect in capitals", post + "EXPECT: 100-CONTINUE\r\nContent-Length: 5\r\n\r\nhello", []int{200}},
+	{"expect of chunks", post + "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{200}},
+	{"expect with a word before", post + "Expect: y 100-continue\r\nContent-Length: 5\r\n\r\nhello", []int{417}},
+	{"expect nonsense, and a bad chunk", post + "Expect: nonsense\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + hidden, []int{417}},
 }
 
 // headerCases are fields that are none.
@@ -126,6 +163,22 @@ var headerCases = []framing{
 	{"a TLS hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}},
 	{"half a preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", []int{400}},
 	{"half a head", get + "X-A: ", []int{0, 408}},
+	{"host with a space before the colon", "GET /first HTTP/1.1\r\nHost : api.example.com\r\n\r\n", []int{400}},
+	{"host twice in two cases", "GET /first HTTP/1.1\r\nhost: a\r\nHOST: a\r\n\r\n", []int{400}},
+	{"name with a tab", get + "X\tA: x\r\n\r\n", []int{400}},
+	{"name behind a tab", get + "\tX-A: x\r\n\r\n", []int{200, 400}},
+	{"a line of a CR", get + "\r\r\n\r\n", []int{400}},
+	{"value with a delete", get + "X-A: a\x7fb\r\n\r\n", []int{400}},
+	{"tabs in the first line", "GET\t/first\tHTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"a third word in the first line", "GET /first HTTP/1.1 HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"version in small letters", "GET /first http/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"version 1.10", "GET /first HTTP/1.10\r\nHost: a\r\n\r\n", []int{400}},
+	{"version 2.0", "GET /first HTTP/2.0\r\nHost: a\r\n\r\n", []int{400, 505}},
+	{"a CR in the target", "GET /fir\rst HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"absolute target and another host", "GET http://api.example.com/first HTTP/1.1\r\nHost: other\r\n\r\n", []int{200}},
+	{"target with a fragment", "GET /first#/../second HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"query with a fragment", "GET /first?a#b HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target without a slash", "GET first HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
 }
 
 var bodyCases = []framing{

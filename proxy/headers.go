@@ -20,13 +20,15 @@ func (x *exchange) editAnswer(h http.Header) {
 
 // placeholder returns what a placeholder in the value of a header stands for.
 // None of it can hold the end of a line: an address, an id that is checked, and
-// a name of the file.
+// names of the file.
 func (x *exchange) placeholder(name string) string {
 	switch name {
 	case "ip":
 		return x.facts.Client.Unmap().WithZone("").String()
 	case "request_id":
 		return x.id
+	case "tier":
+		return x.tier()
 	case "route":
 		return strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
@@ -35,5 +37,16 @@ func (x *exchange) placeholder(name string) string {
 			return r
 		}, x.routed)
 	}
-	return "" // {tier}: there are none in this version
+	return ""
+}
+
+// tier returns the group under whose numbers the request falls: of the first rule
+// in the file that has other numbers for it. It is "" when none has.
+func (x *exchange) tier() string {
+	for i := range x.hits {
+		if tier := x.hits[i].Plan.Tier; tier != "" {
+			return tier
+		}
+	}
+	return ""
 }

@@ -23,6 +23,7 @@ func (s *site) pass(n int, header func(i int) []string) (passed int) {
 }
 
 func TestSpoofedIdentityHeadersBuyNothing(t *testing.T) {
+	tries, extra := 0, 0
 	for _, name := range []string{
 		"X-Forwarded-For", "X-Real-IP", "Forwarded", "True-Client-IP", "CF-Connecting-IP", "X-Client-IP", "X-Forwarded",
 	} {
@@ -36,11 +37,14 @@ func TestSpoofedIdentityHeadersBuyNothing(t *testing.T) {
 				}
 				return []string{name + ": " + value}
 			})
-			if n := len(s.requests()); passed != 5 || n != 5 {
+			n := len(s.requests())
+			if passed != 5 || n != 5 {
 				t.Errorf("%d of 50 passed and %d reached the upstream, want 5", passed, n)
 			}
+			tries, extra = tries+50, extra+n-5
 		})
 	}
+	t.Attr("S01", fmt.Sprintf("%d extra permits of %d tries", extra, tries))
 }
 
 func TestAForgedHeaderDoesNotLockItsVictimOut(t *testing.T) {
@@ -130,6 +134,29 @@ func TestOneAddressHasOneCounterHoweverItIsWritten(t *testing.T) {
 	}
 }
 
+func TestAnAddressAdmitsItsLimitInWhateverFamilyOfSpellings(t *testing.T) {
+	mapped := []string{"::ffff:192.0.2.1", "::ffff:c000:201", "0:0:0:0:0:ffff:192.0.2.1", "::FFFF:192.0.2.1", "192.0.2.1"}
+	long := []string{"2001:db8::1", "2001:DB8::1", "2001:db8:0:0:0:0:0:1", "2001:0db8::0001", "[2001:db8::1]"}
+	families := []struct {
+		name string
+		addr func(i int) string
+	}{
+		{"addresses of a /64", func(i int) string { return fmt.Sprintf("2001:db8:1:2:%x:%x::%x", i, 7*i, i+1) }},
+		{"IPv4 mapped into IPv6", func(i int) string { return mapped[i%len(mapped)] }},
+		{"ports of IPv4", func(i int) string { return fmt.Sprintf("192.0.2.1:%d", 1024+i) }},
+		{"ports of IPv6", func(i int) string { return fmt.Sprintf("[2001:db8::1]:%d", 1024+i) }},
+		{"zones", func(i int) string { return fmt.Sprintf("fe80::1%%eth%d", i) }},
+		{"ways to write an address", func(i int) string { return long[i%len(long)] }},
+	}
+	for _, f := range families {
+		s := newSite(t, "trusted_proxies: [127.0.0.1/32]\n"+fivePerHour, nil)
+		if passed := s.pass(50, func(i int) []string { return []string{"X-Forwarded-For: " + f.addr(i)} }); passed != 5 || len(s.requests()) != 5 {
+			t.Errorf("%s: %d of 50 passed and %d reached the upstream, want 5", f.name, passed, len(s.requests()))
+		}
+	}
+	t.Attr("S03", fmt.Sprintf("5 admitted of 50 in each of %d families", len(families)))
+}
+
 func TestFiftyNetworksOfIPv6AreFiftyClients(t *testing.T) {
 	s := newSite(t, "trusted_proxies: [127.0.0.1/32]\nupstream: UPSTREAM\nrules: [{ name: a, limit: 1/h }]\n", nil)
 	if passed := s.pass(50, func(i int) []string { return []string{fmt.Sprintf("X-Forwarded-For: 2001:db8:0:%x::1", i)} }); passed != 50 {
@@ -166,4 +193,58 @@ func TestAnExemptNetworkIsKnownByTheResolvedAddress(t *testing.T) {
 	if passed := direct.pass(10, from("10.1.2.3")); passed != 5 {
 		t.Errorf("with the exempt address forged to an open gateway %d passed, want 5", passed)
 	}
+}
+
+// Whatever is done to the header that is the key, the limiter counts what the
+// upstream sees.
+func TestNoTrickWithAKeysHeaderPassesTwice(t *testing.T) {
+	tricks := []struct {
+		name  string
+		first func(i int) []string // passes once
+		again func(i int) []string // the same for the upstream
+	}{
+		{
+			"twice, in both orders",
+			func(i int) []string { return turned(i, "X-Api-Key: good", fmt.Sprintf("X-Api-Key: k%d", i)) },
+			func(i int) []string { return turned(i, "x-api-key: good", fmt.Sprintf("X-API-KEY: k%d", i)) },
+		}, {
+			"under an alias",
+			func(i int) []string { return []string{fmt.Sprintf("X-Api-Key: real%d", i)} },
+			func(i int) []string {
+				return []string{fmt.Sprintf("X-Api-Key: real%d", i), "X_Api_Key: a", "X-Api_Key: b"}
+			},
+		}, {
+			"nominated in Connection",
+			func(i int) []string { return []string{fmt.Sprintf("X-Api-Key: mine%d", i)} },
+			func(i int) []string {
+				return []string{fmt.Sprintf("X-Api-Key: mine%d", i), "Connection: X-Api-Key, x-api-key", "Connection: close"}
+			},
+		},
+	}
+	tries, bypasses := 0, 0
+	for _, trick := range tricks {
+		s := newSite(t, "upstream: UPSTREAM\nrules: [{ name: k, key: header.X-Api-Key, missing: reject, limit: 1/h }]\n", nil)
+		for i := range 50 {
+			tries++
+			if r := s.get("/", trick.first(i)...); r.StatusCode != 200 {
+				t.Fatalf("%s, %d: %d, want 200", trick.name, i, r.StatusCode)
+			}
+			if r := s.get("/", trick.again(i)...); r.StatusCode != 429 {
+				t.Errorf("%s, %d: %d, want 429", trick.name, i, r.StatusCode)
+				bypasses++
+			}
+		}
+		if n := len(s.requests()); n != 50 {
+			t.Errorf("%s: %d requests at the upstream, want 50", trick.name, n)
+		}
+	}
+	t.Attr("S04", fmt.Sprintf("%d bypasses of %d", bypasses, tries))
+}
+
+// turned returns a and b, in the other order when i is odd.
+func turned(i int, a, b string) []string {
+	if i%2 == 1 {
+		return []string{b, a}
+	}
+	return []string{a, b}
 }

@@ -68,12 +68,15 @@ func TestAnUpstreamThatClosesIdleConnectionsCosts502OnlyToPosts(t *testing.T) {
 	if len(seen) < posts {
 		t.Errorf("%d POSTs were answered and %d reached the upstream", posts, len(seen))
 	}
-	if n := s.gateway.Current().rules.Rules[0].Live.Units.Load(); n != 120 {
-		t.Errorf("%d units for 120 requests", n)
+	units := s.gateway.Current().rules.Rules[0].Live.Units.Load()
+	if units != 120 {
+		t.Errorf("%d units for 120 requests", units)
 	}
+	t.Attr("S18", fmt.Sprintf("%d units for 120 requests to an upstream that closes idle connections", units))
 }
 
 func TestAPostIsNeverSentTwice(t *testing.T) {
+	sent, twice := 0, 0
 	for _, header := range []string{"", "Idempotency-Key: 1\r\n", "X-Idempotency-Key: 1\r\n"} {
 		var mu sync.Mutex
 		n := 0
@@ -85,17 +88,21 @@ func TestAPostIsNeverSentTwice(t *testing.T) {
 			}
 		})
 		s := newSite(t, "upstream: http://"+up+"\nrules: []\n", nil)
-		for range 10 {
+		const each = 334
+		for range each {
 			w := s.dial()
 			w.send(post + header + "Content-Length: 2\r\nConnection: close\r\n\r\nhi")
 			if r := w.mustAnswer("POST"); r.StatusCode != http.StatusBadGateway {
 				t.Errorf("%q: %d, want 502", header, r.StatusCode)
 			}
+			w.Close()
 		}
 		mu.Lock()
-		if n != 10 {
-			t.Errorf("%q: the upstream saw %d requests for 10", header, n)
+		if n != each {
+			t.Errorf("%q: the upstream saw %d requests for %d", header, n, each)
 		}
+		sent, twice = sent+each, twice+n-each
 		mu.Unlock()
 	}
+	t.Attr("S18", fmt.Sprintf("%d of %d POSTs sent twice", twice, sent))
 }

@@ -44,6 +44,7 @@ func bytesOf(n int) string {
 func TestLimitsHoldToTheUnit(t *testing.T) {
 	const head = "GET / HTTP/1.1\nHost: a\n"
 	s, up := bigSite(t, "")
+	exact := map[int]int{}
 	for _, row := range []struct {
 		name, text string
 		want       int
@@ -66,6 +67,8 @@ func TestLimitsHoldToTheUnit(t *testing.T) {
 		r := s.raw(row.text)
 		if r.StatusCode != row.want {
 			t.Errorf("%s: %d, want %d", row.name, r.StatusCode, row.want)
+		} else {
+			exact[row.want]++
 		}
 		if row.want == 200 {
 			before++
@@ -74,9 +77,10 @@ func TestLimitsHoldToTheUnit(t *testing.T) {
 			t.Errorf("%s: %d requests at the upstream, want %d", row.name, got, before)
 		}
 	}
-	if n := s.gateway.Current().rules.Rules[0].Live.Allowed.Load(); n != int64(len(up.targets())) {
+	if n := s.gateway.Current().rules.Rules[0].Base.Live.Allowed.Load(); n != int64(len(up.targets())) {
 		t.Errorf("%d units taken for %d requests", n, len(up.targets()))
 	}
+	t.Attr("S12", fmt.Sprintf("%d × 431, %d × 414 exactly, and at the upstream the %d at their limits alone", exact[431], exact[414], len(up.targets())))
 }
 
 func TestLimitsHoldOverHTTP2(t *testing.T) {
@@ -107,9 +111,11 @@ func TestLimitsHoldOverHTTP2(t *testing.T) {
 			t.Errorf("a URL of %d, %d headers of %d bytes: %d, want %d", len(row.path), row.headers, row.size, got, row.want)
 		}
 	}
-	if got := len(up.targets()); got != 2 {
+	got := len(up.targets())
+	if got != 2 {
 		t.Errorf("%d requests at the upstream, want 2", got)
 	}
+	t.Attr("S12", fmt.Sprintf("the same over HTTP/2, and %d at the upstream", got))
 }
 
 func TestAChangedLimitHoldsFromTheNextRequestOn(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gateway/limit"
 )
@@ -15,8 +16,8 @@ func (x *exchange) log(now limit.Instant) {
 	}
 	r := Record{
 		At: x.start, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
-		Method: x.r.Method, Target: x.target(), Proto: x.r.Proto,
-		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets), UserAgent: x.r.Header.Get("User-Agent"),
+		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
+		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
 		Result: x.result.String(), Settled: x.settled,
@@ -45,28 +46,50 @@ func (x *exchange) log(now limit.Instant) {
 
 // target is the request target as sent, its secrets blanked.
 func (x *exchange) target() string {
-	t := x.r.URL.EscapedPath()
-	if x.r.URL.RawQuery != "" {
-		t += "?" + x.r.URL.RawQuery
+	path := x.r.URL.EscapedPath()
+	if x.r.URL.RawQuery == "" || len(path) > mostTarget {
+		return shorten(path, mostTarget)
 	}
-	return redactTarget(t, x.secrets)
+	return redactTarget(path+"?"+x.r.URL.RawQuery, x.secrets, mostTarget)
 }
 
 // redactTarget blanks the values of query parameters that are secrets by their
-// name, or that a rule is keyed on (keys).
-func redactTarget(target string, keys []string) string {
+// name, or that a rule is keyed on (keys). It returns no more than a line shows,
+// and looks at no more: a query may hold thousands of parameters.
+func redactTarget(target string, keys []string, most int) string {
 	path, query, ok := strings.Cut(target, "?")
-	if !ok {
-		return target
+	if !ok || len(path) > most {
+		return shorten(target, most)
 	}
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
+	var b strings.Builder
+	from, at := 0, len(path)+1 // what is not in b yet; this pair
+	for pair := range strings.SplitSeq(query, "&") {
+		if b.Len()+at-from > most {
+			break
+		}
 		name, value, ok := strings.Cut(pair, "=")
 		if ok && value != "" && isSecretName(name, keys) {
-			pairs[i] = name + "=***"
+			b.WriteString(target[from : at+len(name)])
+			b.WriteString("=***")
+			from = at + len(pair)
 		}
+		at += len(pair) + len("&")
 	}
-	return path + "?" + strings.Join(pairs, "&")
+	rest := shorten(target[from:min(at, len(target))], most)
+	if b.Len() == 0 {
+		return rest
+	}
+	b.WriteString(rest)
+	return b.String()
+}
+
+// shorten returns s, or of a long one a copy of as much as a line shows of it and
+// a character more, so that a record that waits keeps no client's words alive.
+func shorten(s string, most int) string {
+	if most += utf8.UTFMax; len(s) <= most {
+		return s
+	}
+	return strings.Clone(s[:most])
 }
 
 func isSecretName(name string, keys []string) bool {

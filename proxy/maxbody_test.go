@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ func TestABodyOverTheBoundIsRefusedByItsLengthAndCostsNothing(t *testing.T) {
 	up := record(t)
 	s := newSite(t, strings.ReplaceAll(smallSite, "UPSTREAM", up.url), nil)
 	const head = "POST / HTTP/1.1\nHost: a\nConnection: close\n"
+	early, cut := 0, 0
 	for _, row := range []struct {
 		name, text  string
 		want, units int
@@ -33,7 +35,7 @@ func TestABodyOverTheBoundIsRefusedByItsLengthAndCostsNothing(t *testing.T) {
 		{"chunks without an end", head + "Transfer-Encoding: chunked\n\nffff\n" + strings.Repeat("x", 1000), 413, 1},
 		{"two lengths", head + "Content-Length: 5\nTransfer-Encoding: chunked\n\nb\n01234567890\n0\n\n", 400, 0},
 	} {
-		before := s.taken()
+		before, heard := s.taken(), len(up.targets())
 		r := s.raw(row.text)
 		if r.StatusCode != row.want && !(row.want == 400 && r.StatusCode < 500) {
 			t.Errorf("%s: %d, want %d", row.name, r.StatusCode, row.want)
@@ -41,11 +43,20 @@ func TestABodyOverTheBoundIsRefusedByItsLengthAndCostsNothing(t *testing.T) {
 		if row.want == 413 && problemOf(t, r)["detail"] != bodyTooLarge.detail {
 			t.Errorf("%s: %s", row.name, r.body)
 		}
+		if row.want == 413 && row.units == 0 {
+			early++
+			if n := len(up.targets()); n != heard {
+				t.Errorf("%s: the upstream heard of it", row.name)
+			}
+		} else if row.want == 413 {
+			cut++
+		}
 		eventually(t, "nothing in flight", func() bool { return s.gateway.InFlight() == 0 })
 		if got := s.taken() - before; row.want != 400 && got != int64(row.units) {
 			t.Errorf("%s: %d units, want %d", row.name, got, row.units)
 		}
 	}
+	t.Attr("S12", fmt.Sprintf("%d × 413 by length, free and unknown to the upstream; %d × 413 for chunks", early, cut))
 }
 
 func TestTheUpstreamNeverTakesACutBodyForWhole(t *testing.T) {

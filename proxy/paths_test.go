@@ -46,6 +46,7 @@ func TestNoSpellingOfAdminEscapesItsRule(t *testing.T) {
 		{"/x%2f..%2fadmin", 400}, {"/x/..;/admin", 400}, {"/x/..%5cadmin", 400}, {`/x/..\admin`, 400}, {"/admin%00", 400}, {"/x//../admin", 400},
 		{"/x/%252e%252e/admin", 400}, {"/adm%C3%28n", 400}, {"/adm%FFn", 400}, {"/admin%", 400}, {"/admin%2", 400}, {"/%zzadmin", 400}, {"/x/..%2Fadmin", 400},
 		{"/.%2Fadmin", 400}, {"/..%00/admin", 400}, {"/%2e%2e%2fadmin", 400}, {"/x/.%252e/admin", 400}, {"/x/%2e%2e;a=b/admin", 400},
+		{"/admin#f", 400}, {"/x#/../admin", 400}, {"/admin?a#f", 400},
 		{"/ADMIN", 200}, {"/admin;x=1", 200}, {"/admin%20", 200}, {"/admin%3Fa", 200}, {"/admin%2f", 200}, {"/admin%252f", 200}, {`/\admin`, 200},
 		{"/adm%C3%ADn", 200}, {"/admin%23f", 200}, {"/admin.", 200}, {"/%2Fadmin", 200}, {"/admin%5c", 200},
 	}
@@ -63,6 +64,7 @@ func TestNoSpellingOfAdminEscapesItsRule(t *testing.T) {
 	if diff := cmp.Diff(want, up.targets()); diff != "" {
 		t.Errorf("targets at the upstream:\n%s", diff)
 	}
+	t.Attr("S05", fmt.Sprintf("%d spellings of a path, %d of them reached the upstream and are other paths there too", len(rows), len(up.targets())-1))
 }
 
 func TestAbsoluteTargetsMeetTheSameRule(t *testing.T) {
@@ -100,27 +102,31 @@ func TestHostSpellingsAmong150HostsMeetTheirRule(t *testing.T) {
 	if got := host("host149.example.com"); got != 200 {
 		t.Fatalf("the first: %d", got)
 	}
-	for h, want := range map[string]int{
+	spellings := map[string]int{
 		"HOST149.example.COM": 429, "host149.example.com.": 429, "host149.example.com:80": 429, "host149.example.com:443": 429,
 		"Host149.Example.Com.:8080": 429, "host149.example.com:": 429,
 		"host149.example.com,host1.example.com": 400, "host149.exa%6dple.com": 400, "": 400, "host149.example.com..": 400, "host149.example.com:99999": 400,
 		"host149.example.com:8a": 400, "host149 .example.com": 400, "host149.example.com/": 400, "user@host149.example.com": 400, "[::1": 400, "host149.example.com\x00": 400,
-	} {
+	}
+	for h, want := range spellings {
 		if got := host(h); got != want {
 			t.Errorf("Host %q: %d, want %d", h, got, want)
 		}
 	}
-	for _, head := range []string{
+	heads := []string{
 		"GET / HTTP/1.0\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\nHost: host149.example.com\nHost: host149.example.com\n",
 		"GET / HTTP/1.1\nHost: host149.example.com\nhost: other.example.com\n",
-	} {
+	}
+	for _, head := range heads {
 		if got := s.raw(head + "Connection: close\n\n").StatusCode; got != 400 {
 			t.Errorf("%q: %d, want 400", head, got)
 		}
 	}
-	if n := len(s.requests()); n != 1 {
+	n := len(s.requests())
+	if n != 1 {
 		t.Errorf("%d requests reached the upstream, want 1", n)
 	}
+	t.Attr("S05", fmt.Sprintf("%d spellings of a host among 150, %d passed more than once", len(spellings)+len(heads), n-1))
 }
 
 func TestAQueryNobodyReadsArrivesByteForByte(t *testing.T) {
@@ -164,4 +170,5 @@ func TestSpellingsOfAQueryKeyAreTheSameKeyOr400(t *testing.T) {
 	if got := up.targets(); len(got) != passed || got[1] != "/s?%61pi_key=k" {
 		t.Errorf("%d targets at the upstream, want %d, as sent: %q", len(got), passed, got)
 	}
+	t.Attr("S06", fmt.Sprintf("%d spellings, %d of them other keys", len(rows), passed-2))
 }

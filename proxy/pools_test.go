@@ -156,6 +156,7 @@ rules: [{ name: all, limit: 1000/h }]
 	if len(seen) != total || bad == 0 {
 		t.Errorf("%d of %d reached a server, %d answered 502: nothing was tried", len(seen), total, bad)
 	}
+	t.Attr("S18", fmt.Sprintf("%d units for %d requests of which some were tried on two servers", live.Units.Load(), total))
 }
 
 func TestOneDeadServerOfTwoIsSeenByNobody(t *testing.T) {

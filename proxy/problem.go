@@ -176,7 +176,7 @@ func grpcMessage(text string) string {
 // refuse answers a request that one or more rules refused.
 func (x *exchange) refuse(v limit.Verdict) {
 	first := x.refusing[0]
-	spec := &first.Reject
+	spec := &first.Rule.Reject
 	wait := v.Wait
 	if wait > 0 {
 		// It counts from the instant of the request; the client begins to wait when
@@ -195,15 +195,15 @@ func (x *exchange) refuse(v limit.Verdict) {
 		if canWait {
 			after = strconv.FormatInt(seconds, 10)
 		}
-		return strings.NewReplacer("{rule}", first.Name, "{limit}", first.Limit, "{retry_after}", after).Replace(text)
+		return strings.NewReplacer("{rule}", first.Rule.Name, "{limit}", first.Plan.Limit, "{retry_after}", after).Replace(text)
 	}
 	h := x.w.Header()
 	for _, f := range spec.Headers {
 		h.Add(f.Name, fill(f.Value))
 	}
 	names := make([]string, len(x.refusing))
-	for i, r := range x.refusing {
-		names[i] = r.Name
+	for i, hit := range x.refusing {
+		names[i] = hit.Rule.Name
 	}
 	p := problem{
 		status: spec.Status, kind: quotaExceeded, title: "Too many requests", rules: names, wait: wait,

@@ -48,16 +48,22 @@ func (c *conn) readProxyHeader(within time.Duration) bool {
 		if !ok {
 			return false
 		}
-		c.peer = source.AddrPort()
+		c.peer, c.local = source.AddrPort(), false
 	}
 	c.early, _ = in.Peek(in.Buffered())
 	return true
 }
 
-// Read implements net.Conn: first what came right behind a PROXY header.
+// Read implements net.Conn: first what came right behind a PROXY header. A flood
+// ends the connection.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.early) == 0 {
-		return c.Conn.Read(p)
+		n, err := c.Conn.Read(p)
+		if c.traffic.floods(p[:n]) {
+			c.doors.turnAway(c, flooding, "HTTP/2 connections are closed")
+			return 0, errFlood
+		}
+		return n, err
 	}
 	n := copy(p, c.early)
 	if c.early = c.early[n:]; len(c.early) == 0 {

@@ -137,7 +137,7 @@ func TestAConnectionWithoutAGoodPROXYHeaderIsClosed(t *testing.T) {
 		if n := len(s.requests()); n != 0 {
 			t.Errorf("%d requests reached the upstream", n)
 		}
-		if n := s.gateway.Current().rules.Rules[0].Live.Table.Stats().Keys; n != 0 {
+		if n := s.gateway.Current().rules.Rules[0].Base.Live.Table.Stats().Keys; n != 0 {
 			t.Errorf("%d keys were taken", n)
 		}
 		if n := s.refused(badProxyHeader); n != 30 {

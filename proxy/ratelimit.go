@@ -64,7 +64,7 @@ func (x *exchange) describeLimits() {
 		if n > 0 {
 			buf = append(buf, ", "...)
 		}
-		buf = append(buf, x.hits[x.claims[i].Tag].Rule.Policy()...)
+		buf = append(buf, x.hits[x.claims[i].Tag].Plan.Policy()...)
 	}
 	x.policy = string(buf)
 	buf = buf[:0]
@@ -73,11 +73,12 @@ func (x *exchange) describeLimits() {
 			buf = append(buf, ", "...)
 		}
 		c := &x.claims[i]
+		hit := &x.hits[c.Tag]
 		buf = append(buf, '"')
-		buf = append(buf, x.hits[c.Tag].Rule.Name...)
+		buf = append(buf, hit.Rule.Name...)
 		buf = append(buf, `";r=`...)
 		buf = strconv.AppendInt(buf, max(0, c.Result.Remaining), 10)
-		if x.hits[c.Tag].Rule.Concurrency == 0 { // nobody knows when a request ends
+		if hit.Plan.Concurrency == 0 { // nobody knows when a request ends
 			buf = append(buf, ";t="...)
 			buf = strconv.AppendInt(buf, ceilSeconds(c.Result.Reset), 10)
 		}

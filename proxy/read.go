@@ -16,8 +16,8 @@ import (
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
 	x.limits, x.headers, x.keep, x.secrets = snap.timeouts, snap.headers, snap.keep, snap.secrets
+	x.meet()
 	x.takeBody()
-	x.peer = peerOf(r)
 	var client netip.Addr
 	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
 	x.id = requestID(r, x.trusted)
@@ -45,7 +45,7 @@ func (x *exchange) read(snap *Snapshot) bool {
 // takeBody puts x.body in the place of the request's body, if it has one.
 func (x *exchange) takeBody() {
 	if r := x.r; r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read}
+		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, conn: x.conn}
 		r.Body = x.body // the server keeps the one it closes
 	}
 }
@@ -63,12 +63,28 @@ func (x *exchange) malformed(snap *Snapshot) problem {
 		return problem{status: http.StatusBadRequest, detail: "The request target * names no resource."}
 	case int64(len(r.RequestURI)) > snap.limits.URL:
 		return problem{status: http.StatusRequestURITooLong, detail: "The request target is too long."}
+	case !isToken(r.Method):
+		return problem{status: http.StatusBadRequest, detail: "The request method has characters that no method has."}
+	case strings.ContainsAny(r.RequestURI, " #"):
+		return problem{status: http.StatusBadRequest, detail: "The request target has a space or a # in it; write %20 or %23."}
 	case !withinHeaderLimits(r, snap.limits):
 		return problem{status: http.StatusRequestHeaderFieldsTooLarge, detail: "The request has too many or too large header fields."}
 	case badExpect(r):
 		return problem{status: http.StatusExpectationFailed, detail: "The only expectation this gateway knows is 100-continue."}
 	}
 	return x.readUpgrade()
+}
+
+// isToken says that s can be a method (RFC 9110, 9.1). HTTP/2 carries any bytes in
+// its place, and in that of the target: a space there would end it for a server of
+// HTTP/1, a # for many.
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func withinHeaderLimits(r *http.Request, l rules.Limits) bool {
@@ -137,13 +153,17 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// peerOf returns the other end of the connection of r, on which a request has
-// come herewith.
-func peerOf(r *http.Request) netip.AddrPort {
-	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
-		c.hear()
-		return c.peer
+// meet finds the connection of the request, on which one has come herewith, and
+// its other end.
+func (x *exchange) meet() {
+	c, _ := x.r.Context().Value(connKey{}).(*conn)
+	if c == nil {
+		x.peer, _ = netip.ParseAddrPort(x.r.RemoteAddr)
+		return
 	}
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return peer
+	c.hear()
+	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
+		x.conn = c
+		c.traffic.begun()
+	}
 }

@@ -22,6 +22,18 @@ func (s *serving) secure(c *conn) net.Conn {
 	return tls.Server(c, s.settings.TLS)
 }
 
+// noteProtocol tells the judge of a connection's traffic what its handshake has
+// negotiated: the bytes it sees do not show it.
+func noteProtocol(c net.Conn) {
+	secure, ok := c.(*tls.Conn)
+	if !ok {
+		return
+	}
+	if n := connOf(c); n != nil && !n.noted.Swap(true) && secure.ConnectionState().NegotiatedProtocol == "h2" {
+		n.traffic.http2.Store(true)
+	}
+}
+
 // serveHTTP serves a request with the handler of the address it came in at.
 func (d *Doors) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil && c.use != nil && c.use.Handler != nil {

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -261,28 +262,38 @@ func TestSlowHonestClientOverTLSGetsAll(t *testing.T) {
 type throttled struct{ net.Conn }
 
 func (c throttled) Read(p []byte) (int, error) {
-	time.Sleep(50 * time.Millisecond) // the slowness of the client is what is tested
+	time.Sleep(50 * time.Millisecond) // of the bubble's time
 	return c.Conn.Read(p[:min(len(p), 2<<10)])
 }
 
 // A record of TLS is up to 16 KiB and must go out whole, however long that takes.
 func TestRecordMayTakeLongerThanTheSpan(t *testing.T) {
-	t.Parallel()
-	client, server := net.Pipe()
-	out := tls.Server(&conn{Conn: server, span: 200 * time.Millisecond}, testTLS(t))
-	in := tls.Client(throttled{client}, &tls.Config{InsecureSkipVerify: true})
-	sent := make([]byte, 64<<10)
-	failed := make(chan error, 1)
-	go func() {
-		_, err := out.Write(sent)
-		failed <- err
-	}()
-	if n, err := io.ReadFull(in, make([]byte, len(sent))); err != nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	if err := <-failed; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		out := tls.Server(&conn{Conn: server, span: 200 * time.Millisecond}, testTLS(t))
+		in := tls.Client(throttled{client}, &tls.Config{InsecureSkipVerify: true, Time: time.Now})
+		sent := make([]byte, 64<<10)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := out.Write(sent)
+			if err != nil {
+				server.Close()
+			}
+			failed <- err
+		}()
+		start := time.Now()
+		if n, err := io.ReadFull(in, make([]byte, len(sent))); err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took < 64/2*50*time.Millisecond {
+			t.Errorf("took %v; the client was not slow", took)
+		}
+		client.Close()
+		server.Close()
+	})
 }
 
 // Clients that take nothing any more do not hold up a stop: TLS's last words are

@@ -22,9 +22,10 @@ func (x *exchange) settle(now limit.Instant) {
 		if !c.Result.OK || c.Tag == overloadTag {
 			continue // a dry run that had no room, or a place that is nothing used up
 		}
-		rule := x.hits[c.Tag].Rule
+		hit := &x.hits[c.Tag]
+		rule := hit.Rule
 		kept, returned := c.N-c.Returned, max(0, c.Returned)
-		if rule.Concurrency > 0 {
+		if hit.Plan.Concurrency > 0 {
 			kept, returned = c.N, 0 // a slot is nothing that is used up
 		}
 		x.settled = max(x.settled, kept)

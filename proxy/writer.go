@@ -43,6 +43,9 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		n, err = w.ResponseWriter.Write(p) // conn.Write sees to the progress
 	}
 	w.bytes += int64(n)
+	if c := w.x.conn; c != nil {
+		c.traffic.worth.Add(int64(n))
+	}
 	w.failed = w.failed || err != nil && n < len(p)
 	return n, err
 }

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,7 +10,9 @@ import (
 )
 
 // unfinishedWarning is said of content that was used though it may be half a file.
-const unfinishedWarning = "the file has no newline at its end; it was used as it is"
+func unfinishedWarning(v view) string {
+	return cmp.Or(v.which, "the file") + " has no newline at its end; it was used as it is"
+}
 
 // attempt acts on a view that has settled, counts it and writes its one log line.
 func (l *Loop) attempt(ctx context.Context, v view, asked bool) answer {
@@ -37,9 +40,10 @@ func (l *Loop) judge(ctx context.Context, v view, asked bool) answer {
 		if a.err != nil {
 			a.outcome = Outcome{Result: Refused}
 		} else if v.unfinished {
-			a.outcome.Warning = unfinishedWarning
+			a.outcome.Warning = unfinishedWarning(v)
 		}
 	}
+	l.held = nil
 	applied := a.outcome.Result == Applied
 	l.settled.judge(v, applied)
 
@@ -47,7 +51,7 @@ func (l *Loop) judge(ctx context.Context, v view, asked bool) answer {
 	defer l.mu.Unlock()
 	l.status.OK, l.status.Err = a.err == nil, a.err
 	if applied {
-		l.status.Since, l.status.Hash = time.Now(), v.mark.String()
+		l.status.Since, l.status.Hash = time.Now(), v.sum.String()
 	}
 	a.outcome.Since = l.status.Since
 	return a
@@ -66,7 +70,7 @@ func (l *Loop) count(r Result) {
 func (l *Loop) log(ctx context.Context, v view, a answer, asked bool, took time.Duration) {
 	attrs := []slog.Attr{slog.String("file", l.Path)}
 	if v.err == nil {
-		attrs = append(attrs, slog.String("hash", v.mark.String()))
+		attrs = append(attrs, slog.String("hash", v.sum.String()))
 	}
 	level, msg := slog.LevelInfo, "configuration reloaded"
 	switch a.outcome.Result {

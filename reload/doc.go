@@ -1,8 +1,9 @@
-// Package reload keeps a running program in step with one configuration file.
+// Package reload keeps a running program in step with one configuration file, and
+// with the files that it names.
 //
 // A [Loop] reads the file, decides when what it reads is a finished save, and
 // hands the bytes to a function of the caller. It knows nothing of what the
-// bytes mean.
+// bytes mean; which files they name the caller says ([Loop.Beside]).
 //
 // # What it promises
 //
@@ -21,7 +22,8 @@
 //
 // # Vocabulary
 //
-// A look is one reading of the file. What a look finds, content or an error, is
+// A look is one reading of the file, and of those it names: a change of any is a
+// change of the whole. What a look finds, content or an error, is
 // judged once it has been found unchanged for its patience (the 100 ms, 1.5 s and
 // 1 s above). Judging it ends in one [Result]: applied, refused, unreadable or
 // unchanged. What runs is the content applied last.
@@ -57,10 +59,19 @@
 // half of it. It differs in two ways: content that was refused is tried again
 // (perhaps the port it wants is free now), and "unchanged" is an answer.
 //
+// # Files beside it
+//
+// What [Loop.ReadFile] returns while content is applied is what settled with it,
+// so that a file which somebody begins to write just then is not read half. A file
+// above 1 MiB is read when its size, its time or the file itself is another; a time
+// of the last two seconds says nothing, since two saves may share it. While the
+// configuration itself cannot be used, nobody says which files it names, and none
+// is followed: it and they are one state, which is in force as a whole.
+//
 // # What it does not do
 //
-// It watches one file, so not the files that file names. It does not retry refused
-// content by itself. It reads at most 1 MiB and one byte: larger content reaches
-// Apply cut off there, and Apply is expected to refuse it by its size, so that the
-// message is the same as that of every other way to load a file.
+// It does not retry refused content by itself. It reads at most 2 MiB and one byte,
+// and 64 MiB and one byte of a file beside it: larger content reaches Apply cut off
+// there, and Apply is expected to refuse it by its size, so that the message is the
+// same as that of every other way to load a file.
 package reload

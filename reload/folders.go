@@ -16,26 +16,44 @@ import (
 // causes: at most one in this time.
 const gather = 10 * time.Millisecond
 
-// folders watches the folders in which a change of the file at path can show: that
-// of the path as given and that of the file the path leads to. Only changed may be
-// used by a goroutine other than the one that calls refresh and close.
+// folders watches the folders in which a change of the file at path, or of those
+// beside it, can show: that of the path as given and that of the file the path
+// leads to. Only changed may be used by a goroutine other than the one that calls
+// refresh and close.
 type folders struct {
 	changed chan struct{} // has a value when something happened since it was last emptied
 
 	path       string
+	beside     []string
 	newWatcher func() (*fsnotify.Watcher, error)
 	logger     *slog.Logger
 
 	watcher *fsnotify.Watcher // nil while there is none
 	watched []string
-	target  string // the folder of the file the path led to last
-	warned  bool   // said that there is no watching
+	targets map[string]string // by path: the folder of the file the path led to last
+	warned  bool              // said that there is no watching
 	pumping sync.WaitGroup
 }
 
 // newFolders watches nothing until refresh is called.
 func newFolders(path string, newWatcher func() (*fsnotify.Watcher, error), logger *slog.Logger) *folders {
-	return &folders{changed: make(chan struct{}, 1), path: path, newWatcher: newWatcher, logger: logger}
+	return &folders{
+		changed: make(chan struct{}, 1), path: path, newWatcher: newWatcher, logger: logger, targets: map[string]string{},
+	}
+}
+
+// add makes paths the files beside it, and reports whether that is any change.
+func (f *folders) add(paths []string) bool {
+	if slices.Equal(paths, f.beside) {
+		return false
+	}
+	f.beside = paths
+	for path := range f.targets {
+		if path != f.path && !slices.Contains(paths, path) {
+			delete(f.targets, path)
+		}
+	}
+	return true
 }
 
 // refresh sees to it that the folders where a change can show now are watched. It
@@ -58,15 +76,20 @@ func (f *folders) refresh() {
 // a link in the path that comes to lead elsewhere changes their names.
 func (f *folders) wanted() []string {
 	var dirs []string
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(f.path)); err == nil {
-		dirs = append(dirs, dir)
+	add := func(dir string) {
+		if dir, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
-	// While the file is gone its last folder stays watched: it may come back there.
-	if file, err := filepath.EvalSymlinks(f.path); err == nil {
-		f.target = filepath.Dir(file)
-	}
-	if dir, err := filepath.EvalSymlinks(f.target); f.target != "" && err == nil && !slices.Contains(dirs, dir) {
-		dirs = append(dirs, dir)
+	for _, path := range append([]string{f.path}, f.beside...) {
+		add(filepath.Dir(path))
+		// While the file is gone its last folder stays watched: it may come back there.
+		if file, err := filepath.EvalSymlinks(path); err == nil {
+			f.targets[path] = filepath.Dir(file)
+		}
+		if target := f.targets[path]; target != "" {
+			add(target)
+		}
 	}
 	return dirs
 }

@@ -68,7 +68,7 @@ func TestLoadWaitsForAnUnfinishedFileAndThenUsesIt(t *testing.T) {
 	l, a := unstarted(t, "a")
 	l.Unfinished = 30 * ms
 	outcome, err := l.Load(t.Context())
-	if outcome.Warning != unfinishedWarning || err != nil {
+	if outcome.Warning != unfinishedWarning(view{}) || err != nil {
 		t.Errorf("Load = %v, %v; want a warning", outcome, err)
 	}
 	a.wants(t, "a")
@@ -116,8 +116,8 @@ func TestTooMuchContentReachesApplyCutOffJustAboveTheLimit(t *testing.T) {
 	if _, err := l.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(a.next(t)); got != 1<<20+1 {
-		t.Errorf("Apply got %d bytes, want 1 MiB and one", got)
+	if got := len(a.next(t)); got != 2<<20+1 {
+		t.Errorf("Apply got %d bytes, want 2 MiB and one", got)
 	}
 }
 

@@ -32,9 +32,16 @@ type Loop struct {
 	// Unwrap() []error returns, or the error itself. It owns data.
 	Apply func(ctx context.Context, data []byte) (Change, error)
 
-	// Stale reports whether other files, which Apply read for the content that runs,
-	// hold something else by now, so that who asks for a reload gets the same
-	// content applied again. It is called where Apply is; nil is never.
+	// Beside returns the paths of the files that data names and that are followed
+	// as the configuration itself is: with either the whole is news. It is called
+	// where Apply is, before it, once for each content; nil is none. Apply reads
+	// these files with ReadFile.
+	Beside func(data []byte) []string
+
+	// Stale reports whether further files, which Apply read for the content that
+	// runs and which nobody follows, hold something else by now, so that who asks
+	// for a reload gets the same content applied again. It is called where Apply
+	// is; nil is never.
 	Stale func() bool
 
 	// Logger gets one line per attempt; nil logs nothing.
@@ -56,6 +63,8 @@ type Loop struct {
 	asks    chan chan<- answer // from Trigger to Run
 	done    chan struct{}      // closed when Run has ended
 	settled settling           // used by Load, then by Run only
+	beside  beside             // likewise
+	held    map[string]view    // what ReadFile returns while Apply runs
 
 	mu      sync.Mutex // guards what follows
 	started bool
@@ -79,9 +88,9 @@ func (l *Loop) Load(ctx context.Context) (Outcome, error) {
 		return Outcome{}, ErrRunning
 	}
 	for {
-		v := readFile(l.Path)
+		v := l.look()
 		wait, ready := l.settled.see(v, time.Now(), true)
-		if ready || !v.unfinished {
+		if (ready || !v.unfinished) && l.hold(v) {
 			a := l.judge(ctx, v, false)
 			return a.outcome, a.err
 		}
@@ -107,10 +116,18 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer f.close()
 	l.follow(ctx, f.changed, func() view {
 		f.refresh() // before reading, so that no change falls between the two
-		return readFile(l.Path)
+		v := l.look()
+		for f.add(l.beside.paths()) {
+			f.refresh()
+			v = l.look()
+		}
+		return v
 	})
 	return nil
 }
+
+// look reads the file and those it names.
+func (l *Loop) look() view { return l.beside.look(readFile(l.Path)) }
 
 // Trigger looks at the file now and waits for the outcome: that of applying it, or
 // Unchanged when it holds what runs. Content that was refused before is tried
@@ -164,6 +181,9 @@ func (l *Loop) follow(ctx context.Context, changed <-chan struct{}, look func() 
 		}
 		v := look()
 		wait, ready := l.settled.see(v, time.Now(), len(waiting) > 0)
+		if ready && !l.hold(v) { // being saved just now
+			ready, wait = false, l.Settle
+		}
 		if ready {
 			a := l.attempt(ctx, v, len(waiting) > 0)
 			for _, reply := range waiting {
@@ -194,6 +214,7 @@ func (l *Loop) init() {
 		if l.newWatcher == nil {
 			l.newWatcher = fsnotify.NewWatcher
 		}
+		l.beside.names = l.Beside
 		l.settled = settling{settle: l.Settle, unfinished: l.Unfinished, missing: l.Missing}
 		l.asks = make(chan chan<- answer)
 		l.done = make(chan struct{})

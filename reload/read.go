@@ -12,7 +12,7 @@ import (
 
 // maxBytes is the most that is read of the file: one more than a configuration may
 // have, so that Apply can see that it is too large.
-const maxBytes = 1<<20 + 1
+const maxBytes = 2<<20 + 1
 
 // view is what one look at the file found: content, or the error of reading it.
 type view struct {
@@ -20,12 +20,17 @@ type view struct {
 	data       []byte
 	err        error
 	unfinished bool // the last byte is not a newline
+	sum        mark // of the content of the configuration alone
+
+	beside []besideView // what the files that it names hold, a part of mark
+	absent bool         // one of them cannot be read
+	which  string       // the one that is unfinished; "" is the configuration
 }
 
 // mark tells views apart: equal marks, equal content or equal error. The zero mark
 // is no view at all.
 type mark struct {
-	kind byte // 'c' content, 'e' error
+	kind byte // 'c' content, 'e' error, 'b' content and that of files beside it
 	sum  [sha256.Size]byte
 }
 
@@ -46,8 +51,10 @@ func readFile(path string) view {
 // contentView is the view of a file that holds data.
 func contentView(data []byte) view {
 	n := len(data)
+	m := mark{'c', sha256.Sum256(data)}
 	return view{
-		mark:       mark{'c', sha256.Sum256(data)},
+		mark:       m,
+		sum:        m,
 		data:       data,
 		unfinished: n < maxBytes && (n == 0 || data[n-1] != '\n'), // what was cut off has no last byte
 	}

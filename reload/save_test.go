@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,11 +70,13 @@ func run(t testing.TB, name string, args ...string) {
 
 // styles are the ways files are saved: n is the number of the save, dir holds the
 // file gateway.yaml, made by setUp where it is not a plain file.
-var styles = []struct {
+type style struct {
 	name  string
 	setUp func(t *testing.T, dir, text string)
 	save  func(t *testing.T, dir, text string, n int)
-}{
+}
+
+var styles = []style{
 	{name: "truncated and written in place", save: func(t *testing.T, dir, text string, _ int) {
 		write(t, dir+"/gateway.yaml", text)
 	}},
@@ -144,30 +147,39 @@ func configMap(t *testing.T, dir, text string, n int) {
 }
 
 func TestEveryWayToSaveIsSeenEveryTime(t *testing.T) {
-	for _, style := range styles {
-		t.Run(style.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			if style.setUp == nil {
-				write(t, dir+"/gateway.yaml", "limit: 0\n")
-			} else {
-				style.setUp(t, dir, "limit: 0\n")
-			}
-			// A short settle time: no half of a save is a file that could be applied.
-			r := onFile(t, dir+"/gateway.yaml", func(l *Loop) { l.Settle = 30 * ms })
-			r.wants(t, "limit: 0\n")
-			for n := 1; n <= 10; n++ {
-				text := fmt.Sprintf("limit: %d\n", n)
-				style.save(t, dir, text, n)
-				r.wants(t, text)
-			}
-			if _, err := r.Trigger(t.Context()); err != nil { // and with that, the last line is written
-				t.Fatal(err)
-			}
-			if got := len(r.lines(t)); got != 12 {
-				t.Errorf("%d lines for the first load, 10 saves and unchanged, want 12:\n%v", got, r.lines(t))
-			}
-		})
+	var seen atomic.Int64
+	t.Run("styles", func(t *testing.T) {
+		for _, style := range styles {
+			t.Run(style.name, func(t *testing.T) {
+				t.Parallel()
+				everySaveIsSeen(t, style, &seen)
+			})
+		}
+	})
+	t.Attr("S29", fmt.Sprintf("%d of %d saves applied, %d ways", seen.Load(), 10*len(styles), len(styles)))
+}
+
+func everySaveIsSeen(t *testing.T, style style, seen *atomic.Int64) {
+	dir := t.TempDir()
+	if style.setUp == nil {
+		write(t, dir+"/gateway.yaml", "limit: 0\n")
+	} else {
+		style.setUp(t, dir, "limit: 0\n")
+	}
+	// A short settle time: no half of a save is a file that could be applied.
+	r := onFile(t, dir+"/gateway.yaml", func(l *Loop) { l.Settle = 30 * ms })
+	r.wants(t, "limit: 0\n")
+	for n := 1; n <= 10; n++ {
+		text := fmt.Sprintf("limit: %d\n", n)
+		style.save(t, dir, text, n)
+		r.wants(t, text)
+		seen.Add(1)
+	}
+	if _, err := r.Trigger(t.Context()); err != nil { // and with that, the last line is written
+		t.Fatal(err)
+	}
+	if got := len(r.lines(t)); got != 12 {
+		t.Errorf("%d lines for the first load, 10 saves and unchanged, want 12:\n%v", got, r.lines(t))
 	}
 }
 
@@ -259,6 +271,7 @@ func TestHalfWrittenFileIsNeverAppliedWithinThePatience(t *testing.T) {
 	for _, r := range all {
 		r.wants(t, whole)
 	}
+	t.Attr("S31", fmt.Sprintf("0 halves of %d files applied, on disk", len(all)))
 }
 
 func TestHalfThatOutlastsThePatienceIsFollowedByTheWhole(t *testing.T) {

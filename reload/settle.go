@@ -31,7 +31,7 @@ func (s *settling) see(v view, now time.Time, asked bool) (wait time.Duration, r
 // patience is how long v must be seen unchanged.
 func (s *settling) patience(v view) time.Duration {
 	switch {
-	case v.err != nil:
+	case v.err != nil || v.absent:
 		return s.missing
 	case v.unfinished && v.mark != s.runs:
 		return s.unfinished

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	pathpkg "path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,12 +13,17 @@ import (
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
 // parseAddress reads an address to listen on: ":8080", "127.0.0.1:8080",
-// "[::1]:8080" or "localhost:8080". It returns it in one spelling.
+// "[::1]:8080", "localhost:8080", "unix:/run/gateway.sock" or "systemd:http". It
+// returns it in one spelling.
 func parseAddress(text string) (string, *TextError) {
-	for _, scheme := range []string{"unix:", "systemd:"} {
-		if strings.HasPrefix(text, scheme) {
-			return "", whole(text, "listening on "+scheme+" "+notYet, "")
+	switch {
+	case strings.HasPrefix(text, "unix:"):
+		return parseSocketPath(text)
+	case strings.HasPrefix(text, "systemd:"):
+		if !socketName.MatchString(strings.TrimPrefix(text, "systemd:")) {
+			return "", whole(text, "no name of a socket", "write systemd: and the FileDescriptorName of the .socket unit, as in systemd:http")
 		}
+		return text, nil
 	}
 	host, port, err := net.SplitHostPort(text)
 	switch {
@@ -49,8 +55,33 @@ func hostOf(addr string) string {
 	return host
 }
 
+// socketName is what systemd takes for the name of a socket, less what would not
+// stand well in a file.
+var socketName = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,255}$`)
+
+// parseSocketPath reads the path of a unix socket to listen on.
+func parseSocketPath(text string) (string, *TextError) {
+	path := strings.TrimPrefix(text, "unix:")
+	if strings.HasPrefix(path, "///") {
+		path = path[2:]
+	}
+	switch {
+	case !strings.HasPrefix(path, "/") || len(path) < 2 || strings.HasSuffix(path, "/"):
+		return "", whole(text, "the path of a unix socket is absolute", "write it like unix:/run/gateway.sock")
+	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "", whole(text, "the path of a unix socket holds no control characters", "")
+	}
+	if path = pathpkg.Clean(path); len(path) > maxSocket {
+		return "", whole(text, "the path of a unix socket has at most "+strconv.Itoa(maxSocket)+" bytes", "")
+	}
+	return "unix:" + path, nil
+}
+
 // loopback reports whether only this machine reaches the address.
 func loopback(addr string) bool {
+	if strings.HasPrefix(addr, "unix:") {
+		return true
+	}
 	host := hostOf(addr)
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.IsLoopback()

@@ -1,13 +1,21 @@
 package rules
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestAddressesToListenOnHaveOneSpelling(t *testing.T) {
 	for text, want := range map[string]string{
 		":8080": ":8080", "127.0.0.1:80": "127.0.0.1:80", "[::]:443": "[::]:443", "[0:0::1]:443": "[::1]:443", "LocalHost:1": "localhost:1",
 		"[::ffff:127.0.0.1]:80": "127.0.0.1:80", ":0": ":0", "a-b.example:65535": "a-b.example:65535", "[fe80::1%eth0]:80": "[fe80::1%eth0]:80",
+		"unix:/run/gw.sock": "unix:/run/gw.sock", "unix:///run//gw.sock": "unix:/run/gw.sock", "unix:/run/../gw": "unix:/gw",
+		"systemd:http": "systemd:http", "systemd:gateway.socket": "systemd:gateway.socket",
+		"unix:": "", "unix:/": "", "unix:gw.sock": "", "unix:/run/": "", "unix:/\x01": "", "unix:/" + strings.Repeat("a", 107): "",
+		"unix:/" + strings.Repeat("a", 106): "unix:/" + strings.Repeat("a", 106),
+		"systemd:":                          "", "systemd:a b": "", "systemd:a#0": "", "systemd:a:b": "",
 		"": "", "8080": "", ":": "", ":x": "", ":65536": "", ":-1": "", ":080": "", "::1:80": "", "[::1]": "", "a b:80": "", "http://a:80": "",
-		"[localhost]:80": "", "unix:/a": "", "systemd:http": "", "256.0.0.1.:x": "",
+		"[localhost]:80": "", "256.0.0.1.:x": "",
 	} {
 		got, err := parseAddress(text)
 		if got != want || (err == nil) != (want != "") {

@@ -22,40 +22,28 @@ func isWindow(algorithm string) bool {
 	return algorithm == fixedWindow || algorithm == slidingWindow || algorithm == slidingLog
 }
 
-// numbers returns what a Table needs to know.
-func (r *RuleSpec) numbers() (n limit.Numbers, err error) {
+// numbers returns what a Table needs to know of a plan.
+func (r *RuleSpec) numbers(p *PlanSpec) (n limit.Numbers, err error) {
 	switch r.Algorithm {
 	case concurrency:
 		n.Slots = true
-		n.Bucket, err = limit.NewConcurrency(r.Concurrency)
+		n.Bucket, err = limit.NewConcurrency(p.Concurrency)
 	case fixedWindow:
-		n.Bucket, err = limit.NewFixedWindow(r.Rate.Permits, r.Rate.Period)
+		n.Bucket, err = limit.NewFixedWindow(p.Rate.Permits, p.Rate.Period)
 	case slidingWindow:
-		n.Bucket, err = limit.NewSlidingWindow(r.Rate.Permits, r.Rate.Period)
+		n.Bucket, err = limit.NewSlidingWindow(p.Rate.Permits, p.Rate.Period)
 	case slidingLog:
-		n.Bucket, err = limit.NewSlidingLog(r.Rate.Permits, r.Rate.Period)
+		n.Bucket, err = limit.NewSlidingLog(p.Rate.Permits, p.Rate.Period)
 	case gcra:
-		n.Carry = r.Burst
-		n.Bucket, err = limit.NewGCRA(r.Rate.Permits, r.Rate.Period, r.Burst)
+		n.Carry = p.Burst
+		n.Bucket, err = limit.NewGCRA(p.Rate.Permits, p.Rate.Period, p.Burst)
 	default:
-		n.Carry = r.Burst
-		n.Bucket, err = limit.NewTokenBucket(r.Rate.Permits, r.Rate.Period, r.Burst)
+		n.Carry = p.Burst
+		n.Bucket, err = limit.NewTokenBucket(p.Rate.Permits, p.Rate.Period, p.Burst)
 	}
 	if err == nil && r.Refund.Set {
 		// At most the limit's own number comes back in a period.
-		n.Refunds, err = limit.NewFixedWindow(r.Rate.Permits, r.Rate.Period)
+		n.Refunds, err = limit.NewFixedWindow(p.Rate.Permits, p.Rate.Period)
 	}
 	return n, err
-}
-
-// Size returns the most units that a client can have at once: the burst of a
-// bucket, the limit of a window, the requests in progress.
-func (r *Rule) Size() int64 {
-	switch {
-	case r.Algorithm == concurrency:
-		return r.Concurrency
-	case hasBurst(r.Algorithm):
-		return r.Burst
-	}
-	return r.Permits
 }

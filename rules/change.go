@@ -2,7 +2,9 @@ package rules
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +14,9 @@ type Change struct {
 	Added, Removed []string
 	// Changed are rules of one name that differ, in the order of the new Set.
 	Changed []RuleChange
+	// GroupsAdded and GroupsRemoved are groups that only the one has, GroupsChanged
+	// those of which both have other values; in the order of the file.
+	GroupsAdded, GroupsChanged, GroupsRemoved []string
 	// Settings are the other top-level settings that differ; sorted.
 	Settings []string
 }
@@ -34,7 +39,7 @@ func (s *Set) Change(prev *Set) Change {
 		if old == nil {
 			c.Added = append(c.Added, r.Name)
 		} else if what := r.differences(old); len(what) > 0 {
-			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: what, Kept: r.Live == old.Live})
+			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: what, Kept: r.Base.Live == old.Base.Live})
 		}
 	}
 	if prev == nil {
@@ -45,27 +50,49 @@ func (s *Set) Change(prev *Set) Change {
 			c.Removed = append(c.Removed, old.Name)
 		}
 	}
+	c.groups(s.File, prev.File)
 	c.Settings = s.File.changedSettings(prev.File)
 	return c
+}
+
+// groups notes how the groups of f differ from those of old.
+func (c *Change) groups(f, old *File) {
+	before := map[string]*Group{}
+	for i := range old.Groups {
+		before[old.Groups[i].Name] = &old.Groups[i]
+	}
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		was := before[g.Name]
+		delete(before, g.Name)
+		switch {
+		case was == nil:
+			c.GroupsAdded = append(c.GroupsAdded, g.Name)
+		case !g.same(was):
+			c.GroupsChanged = append(c.GroupsChanged, fmt.Sprintf("%q (%d → %d listed)", g.Name, was.Size(), g.Size()))
+		}
+	}
+	for i := range old.Groups {
+		if name := old.Groups[i].Name; before[name] != nil {
+			c.GroupsRemoved = append(c.GroupsRemoved, name)
+		}
+	}
 }
 
 // differences says how r differs from old.
 func (r *Rule) differences(old *Rule) []string {
 	var what []string
-	differ := func(name string, was, is any) {
-		if was != is {
-			what = append(what, fmt.Sprintf("%s %v → %v", name, was, is))
-		}
+	differ(&what, "limit", old.Base.Limit, r.Base.Limit)
+	if old.Base.Burst > 0 && r.Base.Burst > 0 {
+		differ(&what, "burst", old.Base.Burst, r.Base.Burst)
 	}
-	differ("limit", old.Limit, r.Limit)
-	if old.Burst > 0 && r.Burst > 0 {
-		differ("burst", old.Burst, r.Burst)
-	}
-	differ("algorithm", old.Algorithm, r.Algorithm)
-	differ("key", old.KeyText, r.KeyText)
-	differ("missing", old.recipe.missing, r.recipe.missing)
-	differ("cost", old.Cost, r.Cost)
-	if old.CostFrom != r.CostFrom {
+	what = append(what, r.tierDifferences(old)...)
+	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
+	differ(&what, "key", old.KeyText, r.KeyText)
+	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
+	differ(&what, "known", orAny(old.Known), orAny(r.Known))
+	differ(&what, "cost", old.Cost, r.Cost)
+	if old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs) {
 		what = append(what, "cost")
 	}
 	if old.Count != r.Count {
@@ -74,46 +101,103 @@ func (r *Rule) differences(old *Rule) []string {
 	if old.Refund != r.Refund {
 		what = append(what, "refund")
 	}
-	differ("fail: closed", old.Closed, r.Closed)
-	differ("match", old.MatchText, r.MatchText)
-	differ("dry_run", old.DryRun, r.DryRun)
-	differ("max_keys", old.MaxKeys, r.MaxKeys)
-	if old.Reject.Status != r.Reject.Status || old.Reject.text() != r.Reject.text() {
+	differ(&what, "fail: closed", old.Closed, r.Closed)
+	differ(&what, "match", old.MatchText, r.MatchText)
+	differ(&what, "dry_run", old.DryRun, r.DryRun)
+	differ(&what, "max_keys", old.MaxKeys, r.MaxKeys)
+	if !reflect.DeepEqual(&old.Reject, &r.Reject) {
 		what = append(what, "reject")
 	}
-	if len(what) == 0 && r.Live != old.Live {
-		differ("ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
+	if len(what) == 0 && r.Base.Live != old.Base.Live {
+		differ(&what, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
 	return what
 }
 
-// text returns all of r, to compare it.
-func (r Reject) text() string { return fmt.Sprintf("%+v", r) }
+// orAny writes the groups that list the keys a rule knows.
+func orAny(known []string) string {
+	if len(known) == 0 {
+		return "any"
+	}
+	return strings.Join(known, ", ")
+}
+
+// tierDifferences says how the tiers of r differ from those of old.
+func (r *Rule) tierDifferences(old *Rule) []string {
+	var what []string
+	for _, p := range r.Tiers {
+		was := old.Plan(p.Tier)
+		switch {
+		case was == nil:
+			what = append(what, fmt.Sprintf("tier %s added", p.Tier))
+			continue
+		case was.Limit != p.Limit:
+			what = append(what, fmt.Sprintf("tier %s: limit %s → %s", p.Tier, was.Limit, p.Limit))
+		case was.Burst != p.Burst:
+			what = append(what, fmt.Sprintf("tier %s: burst %d → %d", p.Tier, was.Burst, p.Burst))
+		}
+		if was.Live != p.Live && r.Base.Live == old.Base.Live {
+			what = append(what, fmt.Sprintf("tier %s starts afresh", p.Tier))
+		}
+	}
+	for _, p := range old.Tiers {
+		if r.Plan(p.Tier) == nil {
+			what = append(what, fmt.Sprintf("tier %s removed", p.Tier))
+		}
+	}
+	names := func(plans []*Plan) (all []string) {
+		for _, p := range plans {
+			all = append(all, p.Tier)
+		}
+		return all
+	}
+	if is := names(r.Tiers); len(what) == 0 && !slices.Equal(is, names(old.Tiers)) {
+		what = append(what, "tiers in the order "+strings.Join(is, ", "))
+	}
+	return what
+}
+
+// differ notes in what that something was and is now, if that is not the same.
+func differ[T comparable](what *[]string, name string, was, is T) {
+	if was != is {
+		*what = append(*what, fmt.Sprintf("%s %v → %v", name, was, is))
+	}
+}
 
 // Empty reports whether nothing is different.
 func (c Change) Empty() bool {
-	return len(c.Added) == 0 && len(c.Removed) == 0 && len(c.Changed) == 0 && len(c.Settings) == 0
+	return len(c.Added) == 0 && len(c.Removed) == 0 && len(c.Changed) == 0 && len(c.Settings) == 0 &&
+		len(c.GroupsAdded) == 0 && len(c.GroupsChanged) == 0 && len(c.GroupsRemoved) == 0
 }
 
 // String returns the change as one line, like
 //
-//	added "b"; changed "a" (limit 100/m → 10/m; counters kept); removed "c"; settings log, timeouts
+//	added "b"; changed "a" (limit 100/m → 10/m; counters kept); removed "c"; groups changed "vip" (3 → 2 listed); settings log
 //
-// and "nothing" when it is empty.
+// and "nothing" when it is empty. Of many rules the first are named.
 func (c Change) String() string {
 	var parts []string
 	if len(c.Added) > 0 {
 		parts = append(parts, "added "+quoteAll(c.Added))
 	}
 	if len(c.Changed) > 0 {
-		texts := make([]string, len(c.Changed))
-		for i, r := range c.Changed {
-			texts[i] = r.String()
-		}
-		parts = append(parts, "changed "+strings.Join(texts, ", "))
+		parts = append(parts, "changed "+some(c.Changed, RuleChange.String))
 	}
 	if len(c.Removed) > 0 {
 		parts = append(parts, "removed "+quoteAll(c.Removed))
+	}
+	var groups []string
+	if len(c.GroupsAdded) > 0 {
+		groups = append(groups, "added "+quoteAll(c.GroupsAdded))
+	}
+	if len(c.GroupsChanged) > 0 {
+		groups = append(groups, "changed "+strings.Join(c.GroupsChanged, ", "))
+	}
+	if len(c.GroupsRemoved) > 0 {
+		groups = append(groups, "removed "+quoteAll(c.GroupsRemoved))
+	}
+	if len(groups) > 0 {
+		parts = append(parts, "groups "+strings.Join(groups, ", "))
 	}
 	if len(c.Settings) > 0 {
 		parts = append(parts, "settings "+strings.Join(c.Settings, ", "))
@@ -133,10 +217,19 @@ func (r RuleChange) String() string {
 	return fmt.Sprintf("%q (%s; %s)", r.Name, strings.Join(r.What, ", "), counters)
 }
 
-func quoteAll(names []string) string {
-	quoted := slices.Clone(names)
-	for i, name := range quoted {
-		quoted[i] = fmt.Sprintf("%q", name)
+func quoteAll(names []string) string { return some(names, strconv.Quote) }
+
+// mostNamed is how many rules a line names one by one.
+const mostNamed = 20
+
+// some writes the first of a list, and how many more there are.
+func some[T any](list []T, text func(T) string) string {
+	var texts []string
+	for _, e := range list[:min(len(list), mostNamed)] {
+		texts = append(texts, text(e))
 	}
-	return strings.Join(quoted, ", ")
+	if more := len(list) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }

@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestAChangeIsOneLine(t *testing.T) {
 	const up = "upstream: http://a\n"
@@ -50,5 +54,29 @@ func TestAChangeOfIPv6PrefixShowsInRulesByAddress(t *testing.T) {
 	const want = `changed "a" (ipv6_prefix 64 → 48; counters start afresh); settings ipv6_prefix`
 	if got := after.Change(before).String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestOfManyChangedRulesTheFirstAreNamed(t *testing.T) {
+	many := func(n int, limit string) string {
+		var b strings.Builder
+		b.WriteString("upstream: http://a\nrules:\n")
+		for i := range n {
+			fmt.Fprintf(&b, "- {name: r%d, limit: %s, burst: 9}\n", i, limit)
+		}
+		return b.String()
+	}
+	first := compile(t, many(30, "1/m"), nil)
+	for _, tt := range []struct{ file, begin, end string }{
+		{many(30, "2/m"), `changed "r0" (limit 1/m → 2/m; counters kept), "r1"`, `counters kept), and 10 more`},
+		{many(60, "1/m"), `added "r30", "r31"`, `"r49", and 10 more`},
+		{many(51, "1/m"), `added "r30", "r31"`, `"r49", and 1 more`},
+		{many(50, "1/m"), `added "r30", "r31"`, `"r48", "r49"`},
+		{"upstream: http://a\nrules: []\n", `removed "r0", "r1"`, `"r19", and 10 more`},
+	} {
+		got := compile(t, tt.file, first).Change(first).String()
+		if !strings.HasPrefix(got, tt.begin) || !strings.HasSuffix(got, tt.end) {
+			t.Errorf("%s; want %s … %s", got, tt.begin, tt.end)
+		}
 	}
 }

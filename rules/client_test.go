@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -26,6 +27,7 @@ func clientOf(t testing.TB, peer, trusted, name string, lines ...string) string 
 func TestClientBehindTrustedProxies(t *testing.T) {
 	const peer = "127.0.0.1"
 	long := strings.Repeat("10.0.0.9, ", 10_000)
+	inputs, good := 0, 0
 	for _, test := range []struct {
 		xff  string // lines, separated by "\n"
 		want string
@@ -112,18 +114,23 @@ func TestClientBehindTrustedProxies(t *testing.T) {
 		{"6.6.6.6, " + long[:len(long)-2], "10.0.0.9"},
 	} {
 		lines := strings.Split(test.xff, "\n")
+		inputs++
 		if got := clientOf(t, trustedPeer, trustedNets, "X-Forwarded-For", lines...); got != test.want {
 			t.Errorf("X-Forwarded-For %.80q: client %s, want %s", test.xff, got, test.want)
+		} else {
+			good++
 		}
 		// The word of a peer that is not trusted is worth nothing.
 		if got := clientOf(t, "198.51.100.7:9", trustedNets, "X-Forwarded-For", lines...); got != "198.51.100.7" {
 			t.Errorf("X-Forwarded-For %.80q from an untrusted peer: client %s", test.xff, got)
 		}
 	}
+	t.Attr("S02", fmt.Sprintf("%d of %d X-Forwarded-For", good, inputs))
 }
 
 func TestForwardedIsParsedOrIgnoredButNeverHalfParsed(t *testing.T) {
 	const peer = "127.0.0.1"
+	inputs, good := 0, 0
 	for _, test := range []struct{ forwarded, want string }{
 		{"for=203.0.113.9", "203.0.113.9"},
 		{"For=203.0.113.9;proto=https;by=10.0.0.1", "203.0.113.9"},
@@ -178,13 +185,17 @@ func TestForwardedIsParsedOrIgnoredButNeverHalfParsed(t *testing.T) {
 		{"for=203.0.113.9,", peer},
 	} {
 		lines := strings.Split(test.forwarded, "\n")
+		inputs++
 		if got := clientOf(t, trustedPeer, trustedNets, "Forwarded", lines...); got != test.want {
 			t.Errorf("Forwarded %q: client %s, want %s", test.forwarded, got, test.want)
+		} else {
+			good++
 		}
 		if got := clientOf(t, "198.51.100.7:9", trustedNets, "Forwarded", lines...); got != "198.51.100.7" {
 			t.Errorf("Forwarded %q from an untrusted peer: client %s", test.forwarded, got)
 		}
 	}
+	t.Attr("S02", fmt.Sprintf("%d of %d Forwarded", good, inputs))
 }
 
 func TestForwardedCountsOnlyWithoutXForwardedFor(t *testing.T) {

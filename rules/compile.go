@@ -10,11 +10,11 @@ import (
 // Compile makes the Set of f. prev is the Set in force, or nil at the start.
 //
 // A rule of prev with the same name, algorithm and key (with what stands in for
-// a missing one and the bits of an address that count) and, for a window, the
-// same period, is the same rule: the new one has its Live, by pointer, and what
-// clients used stays used. Every other rule starts afresh, with a Live of its
-// own. Different numbers are a new generation of the Table, which comes into
-// being with Activate.
+// a missing one and the bits of an address that count) is the same rule, and a
+// plan of it for the same tier and, for a window, with the same period is the same
+// plan: the new one has its Live, by pointer, and what clients used stays used.
+// All else starts afresh, with a Live of its own. Different numbers are a new
+// generation of the Table, which comes into being with Activate.
 //
 // Compile has no effects: prev, its Tables and its counters are as before, also
 // when the Set is dropped. The error is an ErrorList; of a File that Parse made
@@ -27,9 +27,16 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		secret := limit.NewSecret()
 		s.secret, s.budget = &secret, limit.NewBudget(f.MaxMemory)
 	}
+	if m := f.unread(); m != nil {
+		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
+	}
+	groups := make(groupSet, len(f.Groups))
+	for i := range f.Groups {
+		groups[f.Groups[i].Name] = &f.Groups[i]
+	}
 	var errs ErrorList
 	for i := range f.Rules {
-		r, err := f.Rules[i].compile(f, s.budget, prev)
+		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -40,52 +47,71 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	}
 	s.Overload = f.Overload.compile(s.budget, prev)
 	for i := range f.Routes {
-		s.Routes = append(s.Routes, &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)})
+		route := &Route{RouteSpec: f.Routes[i], hash: f.affinity(f.Routes[i].Upstream)}
+		route.Match = route.Match.bind(groups)
+		s.Routes = append(s.Routes, route)
 	}
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
+}
+
+// index makes the indexes of s, of which Parse may have made some.
+func (s *Set) index(exempt, block *Match) {
+	s.byRule = indexOf(s.Rules, func(r *Rule) *Match { return r.match }, s.File.byRule)
+	s.byRoute = indexOf(s.Routes, func(r *Route) *Match { return r.Match }, s.File.byRoute)
+	if exempt != nil {
+		s.exempt = newIndex([]*Match{exempt})
+	}
+	if block != nil {
+		s.block = newIndex([]*Match{block})
+	}
 }
 
 // compile makes the Rule of r, with the Live of the same rule of prev if there
 // is one.
-func (r *RuleSpec) compile(f *File, budget *limit.Budget, prev *Set) (*Rule, *Error) {
-	numbers, err := r.numbers()
-	if err != nil {
-		return nil, &Error{Pos: r.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(r.Limit), err)}
-	}
+func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	recipe.know(groups.named(r.Known))
 	rule := &Rule{
-		Name: r.Name, Limit: r.Limit, Algorithm: r.Algorithm,
-		Permits: r.Rate.Permits, Period: r.Rate.Period, Burst: r.Burst,
-		Concurrency: r.Concurrency, Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
+		Name: r.Name, Algorithm: r.Algorithm,
+		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed",
-		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys, Numbers: numbers,
+		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
-		match: r.Match, recipe: recipe,
+		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
-	rule.policy = rule.policyItem()
-	identity := r.identity(f.IPv6Prefix)
-	if old := prev.Rule(r.Name); old != nil && old.Live.identity == identity {
+	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
+	if old != nil && old.Live.identity == identity {
 		rule.Live = old.Live
 	} else {
-		rule.Live = &Live{Table: limit.NewTable(numbers, r.MaxKeys, budget), identity: identity}
+		rule.Live = &Live{identity: identity}
 	}
-	rule.Gen = rule.Live.Table.Generation()
-	if rule.Live.Table.Numbers() != numbers {
-		rule.Gen++
+	var err *Error
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+		return nil, err
+	}
+	for i := range r.Tiers {
+		t := &r.Tiers[i]
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		if err != nil {
+			return nil, err
+		}
+		plan.group = groups[t.Group]
+		rule.Tiers = append(rule.Tiers, plan)
 	}
 	return rule, nil
 }
 
 // identity returns a text that two rules of one name share exactly if counters
-// of the one mean the same for the other.
+// of the one mean the same for the other, as far as all their plans go.
 func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls
@@ -93,10 +119,15 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	if byAddress {
 		text += fmt.Sprintf(" ipv6/%d", ipv6Prefix)
 	}
-	if isWindow(r.Algorithm) {
-		text += " " + r.Rate.Period.String()
-	}
 	return text
+}
+
+// planIdentity returns the same of two plans of one tier. identity is the rule's.
+func (r *RuleSpec) planIdentity(p *PlanSpec, identity string) string {
+	if isWindow(r.Algorithm) {
+		return identity + " " + p.Rate.Period.String()
+	}
+	return identity
 }
 
 // Activate makes the numbers of s those of its Tables, from now on. Only the swap
@@ -106,6 +137,8 @@ func (s *Set) Activate(now limit.Instant) {
 	s.budget.SetMax(s.File.MaxMemory)
 	s.Overload.activate(now)
 	for _, r := range s.Rules {
-		r.Live.Table.Renew(r.Gen, now, r.Numbers, r.MaxKeys)
+		for p := range r.Plans() {
+			p.activate(now, r.MaxKeys)
+		}
 	}
 }

@@ -64,15 +64,15 @@ func TestCompileKeepsCountersOfARuleThatMeansTheSame(t *testing.T) {
 			before.Activate(0)
 			after := compile(t, oneRule(tt.after), before)
 			old, r := before.Rules[0], after.Rules[0]
-			if kept := r.Live == old.Live; kept != tt.kept {
+			if kept := r.Base.Live == old.Base.Live; kept != tt.kept {
 				t.Errorf("kept = %v, want %v", kept, tt.kept)
 			}
 			wantGen := uint32(1)
 			if tt.newNumbers {
 				wantGen = 2
 			}
-			if r.Gen != wantGen {
-				t.Errorf("Gen = %d, want %d", r.Gen, wantGen)
+			if r.Base.Gen != wantGen {
+				t.Errorf("Gen = %d, want %d", r.Base.Gen, wantGen)
 			}
 			if c := after.Change(before); len(c.Changed) > 0 && c.Changed[0].Kept != tt.kept {
 				t.Errorf("the change says kept = %v, want %v", c.Changed[0].Kept, tt.kept)
@@ -87,7 +87,7 @@ func TestIPv6PrefixIsPartOfAKeyByAddressOnly(t *testing.T) {
 	} {
 		before := compile(t, oneRule("limit: 5/m, "+key), nil)
 		after := compile(t, "ipv6_prefix: 48\n"+oneRule("limit: 5/m, "+key), before)
-		if got := after.Rules[0].Live == before.Rules[0].Live; got != kept {
+		if got := after.Rules[0].Base.Live == before.Rules[0].Base.Live; got != kept {
 			t.Errorf("%s: kept = %v, want %v", key, got, kept)
 		}
 	}
@@ -96,14 +96,14 @@ func TestIPv6PrefixIsPartOfAKeyByAddressOnly(t *testing.T) {
 func TestRenamedAndReturningRulesStartAfresh(t *testing.T) {
 	a := compile(t, "upstream: http://a\nrules: [{name: a, limit: 5/h}, {name: b, limit: 5/h}]\n", nil)
 	renamed := compile(t, "upstream: http://a\nrules: [{name: a2, limit: 5/h}, {name: b, limit: 5/h}]\n", a)
-	if renamed.Rules[0].Live == a.Rules[0].Live {
+	if renamed.Rules[0].Base.Live == a.Rules[0].Base.Live {
 		t.Error("a renamed rule has the counters of the old name")
 	}
-	if renamed.Rules[1].Live != a.Rules[1].Live {
+	if renamed.Rules[1].Base.Live != a.Rules[1].Base.Live {
 		t.Error("the rule beside it has lost its counters")
 	}
 	back := compile(t, "upstream: http://a\nrules: [{name: a, limit: 5/h}, {name: b, limit: 5/h}]\n", renamed)
-	if back.Rules[0].Live == a.Rules[0].Live {
+	if back.Rules[0].Base.Live == a.Rules[0].Base.Live {
 		t.Error("a rule that was removed and came back has its old counters")
 	}
 }
@@ -111,20 +111,20 @@ func TestRenamedAndReturningRulesStartAfresh(t *testing.T) {
 func TestADroppedCompileLeavesNothingBehind(t *testing.T) {
 	before := compile(t, oneRule("limit: 100/m"), nil)
 	before.Activate(0)
-	table := before.Rules[0].Live.Table
+	table := before.Rules[0].Base.Live.Table
 	numbers, gen, hash := table.Numbers(), table.Generation(), before.Hash
 	for range 3 {
 		compile(t, "max_memory: 16MiB\n"+oneRule("limit: 1/m, max_keys: 1000"), before)
 	}
-	if table.Numbers() != numbers || table.Generation() != gen || before.Hash != hash || before.Rules[0].Gen != gen {
+	if table.Numbers() != numbers || table.Generation() != gen || before.Hash != hash || before.Rules[0].Base.Gen != gen {
 		t.Errorf("numbers %v, generation %d after dropped compiles; want %v, %d", table.Numbers(), table.Generation(), numbers, gen)
 	}
 	// Compiled again and put in force, the next generation is still the next.
 	after := compile(t, oneRule("limit: 1/m"), before)
 	after.Activate(1)
 	after.Activate(2)
-	if table.Generation() != gen+1 || table.Numbers() != after.Rules[0].Numbers {
-		t.Errorf("generation %d, numbers %v; want %d, %v", table.Generation(), table.Numbers(), gen+1, after.Rules[0].Numbers)
+	if table.Generation() != gen+1 || table.Numbers() != after.Rules[0].Base.Numbers {
+		t.Errorf("generation %d, numbers %v; want %d, %v", table.Generation(), table.Numbers(), gen+1, after.Rules[0].Base.Numbers)
 	}
 }
 
@@ -167,7 +167,9 @@ func request(addr string) *Facts {
 func take(s *Set, f *Facts, now limit.Instant) bool {
 	var claims []limit.Claim
 	for _, h := range s.Match(f, nil) {
-		claims = append(claims, limit.Claim{Table: h.Rule.Live.Table, Gen: h.Rule.Gen, Key: h.Key, N: 1})
+		var c limit.Claim
+		h.Claim(&c)
+		claims = append(claims, c)
 	}
 	var l limit.Limiter
 	_, v := l.Acquire(context.Background(), now, claims)

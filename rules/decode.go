@@ -167,6 +167,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 		c.scalar(n, y)
 	case y.Kind == yaml.SequenceNode:
 		n.shape = sequence
+		n.items = make([]*node, 0, len(y.Content))
 		for _, item := range y.Content {
 			n.add(nil, c.convert(item, depth+1))
 		}
@@ -227,7 +228,11 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 }
 
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
-	seen := make(map[string]*node, len(y.Content)/2)
+	var seen map[string]*node // of a map of more than a few
+	if len(y.Content) > 2*fewKeys {
+		seen = make(map[string]*node, len(y.Content)/2)
+	}
+	n.keys, n.items = make([]*node, 0, len(y.Content)/2), make([]*node, 0, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, partial := y.Content[i], n.partial
 		k := &node{shape: scalar, text: key.Value, line: key.Line, col: key.Column, size: 1}
@@ -244,15 +249,24 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 			k.word = wordQuoted
 		}
 		k.col += anchorWidth(c.from(k.line, k.col))
-		if first := seen[k.text]; first != nil {
+		first := seen[k.text]
+		if seen == nil {
+			first = n.key(k.text)
+		}
+		if first != nil {
 			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line, first.col))
 			continue
 		}
 		n.partial = partial
-		seen[k.text] = k
+		if seen != nil {
+			seen[k.text] = k
+		}
 		n.add(k, c.convert(y.Content[i+1], depth+1))
 	}
 }
+
+// fewKeys is how many keys are looked through without a map.
+const fewKeys = 16
 
 // anchorWidth returns how many characters an anchor takes at the start of text,
 // with the space after it.

@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Describe says in plain numbers what the rule lets through, like
-// "100 at once, then 1 every 600ms; at most 200 in any minute" or, for a window,
-// "100 in each minute by the clock (UTC); up to 200 across an edge".
+// Describe says in plain numbers what the rule lets through of clients of no
+// tier, and what a request takes.
 func (r *Rule) Describe() string {
-	text := r.describe()
-	if r.Cost != 1 && r.CostFrom.Header == "" {
+	text := r.Base.Describe()
+	switch {
+	case len(r.costs.list) > 0:
+		text += fmt.Sprintf("; a request takes %s, %d otherwise", r.costs.String(), r.Cost)
+	case r.Cost != 1 && r.CostFrom.Header == "":
 		text += fmt.Sprintf("; a request takes %d", r.Cost)
 	}
 	if r.CostFrom.Header != "" {
@@ -28,18 +30,21 @@ func (r *Rule) Describe() string {
 	return text
 }
 
-func (r *Rule) describe() string {
-	switch r.Algorithm {
+// Describe says in plain numbers what the plan lets through, like
+// "100 at once, then 1 every 600ms; at most 200 in any minute" or, for a window,
+// "100 in each minute by the clock (UTC); up to 200 across an edge".
+func (p *Plan) Describe() string {
+	switch p.algorithm {
 	case concurrency:
-		return fmt.Sprintf("%d in progress at the same time", r.Concurrency)
+		return fmt.Sprintf("%d in progress at the same time", p.Concurrency)
 	case fixedWindow:
-		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", r.Permits, periodText(r.Period), 2*r.Permits)
+		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", p.Permits, periodText(p.Period), 2*p.Permits)
 	case slidingWindow:
-		return fmt.Sprintf("about %d in any %s, estimated; never %d", r.Permits, periodText(r.Period), 2*r.Permits)
+		return fmt.Sprintf("about %d in any %s, estimated; never %d", p.Permits, periodText(p.Period), 2*p.Permits)
 	case slidingLog:
-		return fmt.Sprintf("never more than %d in any %s", r.Permits, periodText(r.Period))
+		return fmt.Sprintf("never more than %d in any %s", p.Permits, periodText(p.Period))
 	}
-	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", r.Burst, pace(r.Permits, r.Period), r.Burst+r.Permits, periodText(r.Period))
+	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", p.Burst, pace(p.Permits, p.Period), p.Burst+p.Permits, periodText(p.Period))
 }
 
 // String lists the statuses as a file would: "401, 4xx".
@@ -127,30 +132,30 @@ func periodText(d time.Duration) string {
 	return d.String()
 }
 
-// PolicyItem returns the parameters of the rule's item in the RateLimit-Policy
+// PolicyItem returns the parameters of the plan's item in the RateLimit-Policy
 // field (draft-ietf-httpapi-ratelimit-headers-11): q units in w whole seconds.
 // For a bucket those are its size and the time it takes to fill, rounded up; for
 // a window its limit and its period.
-func (r *Rule) PolicyItem() (q, w int64) {
-	if !hasBurst(r.Algorithm) {
-		return r.Permits, int64(r.Period / time.Second)
+func (p *Plan) PolicyItem() (q, w int64) {
+	if !hasBurst(p.algorithm) {
+		return p.Permits, int64(p.Period / time.Second)
 	}
 	// ceil(burst * period / (permits * 1s)): the products do not fit 64 bits.
-	all := new(big.Int).Mul(big.NewInt(r.Burst), big.NewInt(int64(r.Period)))
-	each := new(big.Int).Mul(big.NewInt(r.Permits), big.NewInt(int64(time.Second)))
+	all := new(big.Int).Mul(big.NewInt(p.Burst), big.NewInt(int64(p.Period)))
+	each := new(big.Int).Mul(big.NewInt(p.Permits), big.NewInt(int64(time.Second)))
 	all.Add(all, each).Sub(all, big.NewInt(1))
-	return r.Burst, all.Quo(all, each).Int64()
+	return p.Burst, all.Quo(all, each).Int64()
 }
 
-// Policy returns the rule's item of the RateLimit-Policy field:
-// "per-ip";q=100;w=60, the name in quotes as there.
-func (r *Rule) Policy() string { return r.policy }
+// Policy returns the plan's item of the RateLimit-Policy field:
+// "per-ip";q=100;w=60, the name of its rule in quotes as there.
+func (p *Plan) Policy() string { return p.policy }
 
 // policyItem writes what Policy returns. A rule's name needs no escapes.
-func (r *Rule) policyItem() string {
-	if r.Algorithm == concurrency {
-		return fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, r.Name, r.Concurrency)
+func (p *Plan) policyItem(rule string) string {
+	if p.algorithm == concurrency {
+		return fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, rule, p.Concurrency)
 	}
-	q, w := r.PolicyItem()
-	return fmt.Sprintf(`"%s";q=%d;w=%d`, r.Name, q, w)
+	q, w := p.PolicyItem()
+	return fmt.Sprintf(`"%s";q=%d;w=%d`, rule, q, w)
 }

@@ -34,11 +34,11 @@ func TestRulesAreDescribedInPlainNumbers(t *testing.T) {
 		{"sliding_window_log", 5, 15 * time.Minute, 0, "never more than 5 in any 15 minutes", 5, 900},
 		{window, 5, 90 * time.Second, 0, "5 in each 90 seconds by the clock (UTC); up to 10 across an edge", 5, 90},
 	} {
-		r := &Rule{Name: "per-ip", Algorithm: tt.algorithm, Permits: tt.permits, Period: tt.period, Burst: tt.burst, Cost: 1}
-		if got := r.Describe(); got != tt.want {
+		p := &Plan{algorithm: tt.algorithm, Permits: tt.permits, Period: tt.period, Burst: tt.burst}
+		if got := p.Describe(); got != tt.want {
 			t.Errorf("%d/%v burst %d: %q, want %q", tt.permits, tt.period, tt.burst, got, tt.want)
 		}
-		if q, w := r.PolicyItem(); q != tt.q || w != tt.w {
+		if q, w := p.PolicyItem(); q != tt.q || w != tt.w {
 			t.Errorf("%d/%v burst %d: q=%d w=%d, want q=%d w=%d", tt.permits, tt.period, tt.burst, q, w, tt.q, tt.w)
 		}
 	}
@@ -46,7 +46,7 @@ func TestRulesAreDescribedInPlainNumbers(t *testing.T) {
 
 func TestPolicyIsAnItemOfTheField(t *testing.T) {
 	s := compile(t, "upstream: http://a\nrules: [{name: per-key, limit: 10/s, burst: 20}]\n", nil)
-	if got, want := s.Rules[0].Policy(), `"per-key";q=20;w=2`; got != want {
+	if got, want := s.Rules[0].Base.Policy(), `"per-key";q=20;w=2`; got != want {
 		t.Errorf("Policy() = %s, want %s", got, want)
 	}
 }

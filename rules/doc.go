@@ -3,7 +3,8 @@
 //
 // # From text to a list in force
 //
-//	[Parse]          bytes → [File]    what the file says: plain data with positions
+//	[Parse]            bytes → [File]  what the file says: plain data with positions
+//	[File.ReadGroups]  with the files  what the files of its groups hold
 //	[File.Compile]   File → [Set]      what a request needs: immutable
 //	[Set.Activate]   the swap          the numbers of the Set become those in force
 //
@@ -17,6 +18,8 @@
 // A rule is the same if its name, its algorithm, its key (with `missing` and
 // `ipv6_prefix` where these can matter) and, for a window, its period are. All
 // else, the numbers above all, may differ: then what clients used stays used.
+// The numbers are a [Plan]: the rule's own, and one for each of its tiers, each with
+// counters of its own; only requests in progress are counted together.
 // A Set that is dropped leaves nothing behind. [Set.Change] says what is
 // different, for the log.
 //
@@ -24,8 +27,8 @@
 //
 // The front door fills in [Facts] and asks a Set, in this order: [Set.Route] (none
 // is 404), [Set.Blocked] (403), [Set.Match]. Each [Hit] of Match is a rule that
-// applies, with the digest of the request's key under it; a hit that is Missing is
-// answered 400. All these read only, take no memory and may run at the same time.
+// applies, with the Plan that the request falls under, what it costs and the
+// digest of its key; a hit that is Missing is answered 400. All these read only, take no memory and may run at the same time.
 //
 // A worked example. In
 //
@@ -51,8 +54,8 @@
 // The format is that of YAML 1.2, less what lets a limit be read otherwise than it
 // looks: a name given twice, nothing for a value, a second document, tags, merge
 // keys, 010 or 1e3 or 1.5 for a whole number. Aliases stand for their anchor's
-// value; all aliases together may stand for 100,000 values. A file has at most
-// 1 MiB, 100,000 values and 32 levels. ${…} is kept for substitution and refused
+// value; all aliases together may stand for 200,000 values. A file has at most
+// 2 MiB, 200,000 values and 32 levels. ${…} is kept for substitution and refused
 // until there is such a thing; a $ otherwise is text. Settings that the format
 // knows but this version does not have are refused, never ignored; the table in
 // settings.go says which they are.
@@ -69,9 +72,19 @@
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
 // keyed digest of them leaves this package.
 //
+// # Groups
+//
+// A [Group] is asked about Facts and nothing else: a client is in it if the value
+// that its request has of one of the group's attributes is in that attribute's set.
+// A set is looked through in the same few steps whatever its size: texts are hashed,
+// addresses are sorted ranges. A value is hashed with SHA-256 at most once a
+// request, and only if it is compared with hashes. Sets are carried over from the
+// Set in force by the hash of what they were read from. Errors in group files show
+// no line that could hold a secret.
+//
 // # What it does not do
 //
 // It counts nothing and refuses nothing: that is package limit, with the claims
-// that the front door makes of hits. It opens no file, starts no goroutine, knows
-// no clock and logs nothing.
+// that hits make. It opens no file (ReadGroups is given what they hold), starts no
+// goroutine, knows no clock and logs nothing.
 package rules

@@ -51,6 +51,7 @@ type Error struct {
 	// is the character of it that the error begins at, counted from 1.
 	excerpt string
 	caret   int
+	more    int // errors that it stands for beside itself
 }
 
 // Error returns "file:line:column: message": one line, without the hint.
@@ -144,10 +145,14 @@ func (l ErrorList) Count() string {
 	if len(l) > 0 && !slices.ContainsFunc(l, func(e *Error) bool { return !e.Warning }) {
 		word = "warning"
 	}
-	if len(l) == 1 {
+	n := len(l)
+	for _, e := range l {
+		n += e.more
+	}
+	if n == 1 {
 		return "1 " + word
 	}
-	return fmt.Sprintf("%d %ss", len(l), word)
+	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // Lines returns each error as one line, as Error.Error does: for logs.

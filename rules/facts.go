@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"net/netip"
 )
@@ -28,7 +29,29 @@ type Facts struct {
 	Route string
 
 	query queryState
-	buf   []byte // scratch in which a key is put together
+	buf   []byte     // scratch in which a key is put together
+	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
+	sums  []valueSum // of values that were compared with hashes
+	found []uint32   // scratch of index.find
+	costs []uint32   // the same, of the index of a rule's costs
+}
+
+// valueSum is the SHA-256 of the value that a request has of an attribute.
+type valueSum struct {
+	attribute Attribute
+	sum       [sha256.Size]byte
+}
+
+// sum returns the SHA-256 of the value of an attribute: taken once a request.
+func (f *Facts) sum(a Attribute, value []byte) [sha256.Size]byte {
+	for i := range f.sums {
+		if f.sums[i].attribute == a {
+			return f.sums[i].sum
+		}
+	}
+	sum := sha256.Sum256(value)
+	f.sums = append(f.sums, valueSum{a, sum})
+	return sum
 }
 
 // maxScratch is the most scratch memory that Reset keeps; one odd request must not make pooled Facts big for ever.
@@ -36,9 +59,18 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf := f.buf[:0]
+	buf, value, found, costs := f.buf[:0], f.value[:0], f.found[:0], f.costs[:0]
 	if cap(buf) > maxScratch {
 		buf = nil
 	}
-	*f = Facts{buf: buf}
+	if cap(value) > maxScratch {
+		value = nil
+	}
+	if cap(found) > maxScratch/4 {
+		found = nil
+	}
+	if cap(costs) > maxScratch/4 {
+		costs = nil
+	}
+	*f = Facts{buf: buf, value: value, sums: f.sums[:0], found: found, costs: costs}
 }

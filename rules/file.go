@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,8 @@ type File struct {
 	// Routes holds the routes in the order of the file; at least one. Without
 	// `routes` it is one that takes everything.
 	Routes []RouteSpec
+	// Groups holds the groups in the order of the file.
+	Groups []Group
 	// Rules holds the rules in the order of the file; it may be empty.
 	Rules []RuleSpec
 	// Exempt are the requests no rule applies to; nil is none (unlike the nil
@@ -68,9 +71,14 @@ type File struct {
 	MaxMemory int64
 
 	settings map[string]string // top-level setting -> a text that changes with its value
+	// The matches of Rules and of Routes, as Parse made them; nil in a File made
+	// otherwise.
+	byRule, byRoute *index
 }
 
-// Listen is a public address: "host:port", where an empty host is every address.
+// Listen is a public address: "host:port", where an empty host is every address;
+// "unix:" and an absolute path; or "systemd:" and the name of a socket that systemd
+// has bound.
 type Listen struct {
 	Addr string
 	Pos  Pos
@@ -88,20 +96,20 @@ type RuleSpec struct {
 	Key []Attribute
 	// Missing says what happens when the key is not in a request.
 	Missing Missing
-	// Limit is the rate as written, Rate what it says.
-	Limit string
-	Rate  Rate
-	// Burst is the size of the bucket: as written, or Rate.Permits. A window has
-	// none: 0.
-	Burst int64
-	// BurstGiven says that the file has a burst for it.
-	BurstGiven bool
+	// Known names the groups of which one must list a key's value, or the key
+	// counts as missing; none is no bound.
+	Known []string
+	// PlanSpec are the rule's own numbers, for clients of none of its Tiers.
+	PlanSpec
+	// Tiers are the numbers of others: of the first whose group a client is in.
+	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
-	// Concurrency is how many requests may be in progress; 0 for a rule with a Rate.
-	Concurrency int64
-	// Cost is how many units a request takes; with CostFrom what it reserves.
+	// Cost is how many units a request takes that none of Costs names; with CostFrom
+	// what it reserves.
 	Cost int64
+	// Costs are those of requests that a pattern takes, in the order of the file.
+	Costs []PatternCost
 	// CostFrom says that the answer names the cost; without a Header it does not.
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
@@ -114,8 +122,14 @@ type RuleSpec struct {
 	MaxKeys int64
 	// Reject is the answer to a request it refuses.
 	Reject Reject
-	// Pos is where the rule begins, LimitPos and KeyPos where those values are.
-	Pos, LimitPos, KeyPos Pos
+	// Pos is where the rule begins, KeyPos where its key is.
+	Pos, KeyPos Pos
+}
+
+// TierSpec are the numbers of a rule for the clients of a group.
+type TierSpec struct {
+	Group string
+	PlanSpec
 }
 
 // Reject is the answer to a request over a limit. In Detail, Body and the values
@@ -194,7 +208,8 @@ func Defaults() File {
 	}
 }
 
-// changedSettings returns the names of the top-level settings, but for rules,
+// changedSettings returns the names of the top-level settings, but for rules
+// and groups,
 // that f and g have different values of; sorted.
 func (f *File) changedSettings(g *File) []string {
 	changed := map[string]bool{}
@@ -208,13 +223,16 @@ func (f *File) changedSettings(g *File) []string {
 			changed[name] = true
 		}
 	}
-	delete(changed, "rules")
+	delete(changed, "groups")
 	return slices.Sorted(maps.Keys(changed))
 }
 
 // private reports whether only this machine or its own network can reach the
 // address.
 func (l Listen) private() bool {
+	if strings.HasPrefix(l.Addr, "unix:") {
+		return true
+	}
 	host := hostOf(l.Addr)
 	if host == "localhost" {
 		return true

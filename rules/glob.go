@@ -81,6 +81,9 @@ func hostProblem(err error) string {
 // any reports whether g takes every text.
 func (g Glob) any() bool { return len(g.parts) > 1 && strings.Trim(g.text, "*") == "" }
 
+// exact reports whether g takes one text only.
+func (g *Glob) exact() bool { return len(g.parts) < 2 }
+
 // String returns the text in the form in which it is compared.
 func (g Glob) String() string { return g.text }
 

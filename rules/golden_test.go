@@ -90,6 +90,11 @@ func TestGoodFilesAreAcceptedAndCompile(t *testing.T) {
 			t.Errorf("%s is refused:\n%v", path, err)
 			continue
 		}
+		f, err = f.ReadGroups(nil, func(name string) ([]byte, error) { return os.ReadFile("testdata/good/" + name) })
+		if err != nil {
+			t.Errorf("groups of %s are refused:\n%v", path, err)
+			continue
+		}
 		if _, err := f.Compile(nil); err != nil {
 			t.Errorf("%s does not compile:\n%v", path, err)
 		}

@@ -34,7 +34,7 @@ var units = map[string]time.Duration{
 }
 
 // unitNames are the units that are long enough to be misspelled.
-var unitNames = []string{"second", "seconds", "minute", "minutes", "hour", "hours", "days"}
+var unitNames = []string{"sec", "min", "day", "second", "seconds", "minute", "minutes", "hour", "hours", "days"}
 
 // whole is an error about all of text.
 func whole(text, msg, hint string) *TextError {
@@ -106,6 +106,8 @@ func parsePeriod(number, unit string) (time.Duration, *TextError) {
 	case name == "week" || name == "month":
 		days := map[string]int64{"week": 7, "month": 30}[name] * min(n, 366)
 		return 0, whole(unit, "a "+name+" needs a calendar, which is not supported by this version", "write "+strconv.FormatInt(days, 10)+"d")
+	case per == 0 && !isWord(unit):
+		return 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", "")
 	case per == 0:
 		return 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", didYouMean(unit, unitNames))
 	case n > int64(maxPeriod/per):
@@ -172,45 +174,39 @@ func decimal(text string) string {
 	return "write " + r.Num().String()
 }
 
-var dayPart = regexp.MustCompile(`^(\d{1,4})d`)
+var (
+	durationShape = regexp.MustCompile(`^((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d))+$`)
+	durationPart  = regexp.MustCompile(`[\d.]+[^\d.]+`)
+)
 
-// parseDuration reads a duration as Go writes them, with days: "1d12h". A 0 needs
-// no unit.
+// parseDuration reads a duration as Go writes them, with days as another unit:
+// "1d12h", "1.5d". A 0 needs no unit.
 func parseDuration(text string) (time.Duration, *TextError) {
 	const like = "write it like 500ms, 30s, 5m, 1h30m or 2d"
-	if text == "0" {
-		return 0, nil
-	}
-	if digitsOnly.MatchString(text) {
-		return 0, whole(text, quote(text)+" of what?", "write "+text+"s or "+text+"ms")
-	}
-	var days time.Duration
-	rest := text
-	if m := dayPart.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		days, rest = time.Duration(n)*day, text[len(m[0]):]
-	}
-	d := time.Duration(0)
-	if rest != "" || days == 0 && rest == text {
-		var err error
-		d, err = time.ParseDuration(rest)
-		switch {
-		case err != nil && durationShape.MatchString(rest):
-			return 0, whole(text, "a time over 366d", "")
-		case err != nil || rest[0] == '+':
-			return 0, whole(text, "not a duration", like)
-		}
-	}
 	switch {
-	case d < 0:
+	case text == "0":
+		return 0, nil
+	case digitsOnly.MatchString(text):
+		return 0, whole(text, quote(text)+" of what?", "write "+text+"s or "+text+"ms")
+	case strings.HasPrefix(text, "-") && durationShape.MatchString(text[1:]):
 		return 0, whole(text, "a negative duration", like)
-	case days > maxPeriod || d > maxPeriod-days:
-		return 0, whole(text, "a time over 366d", "")
+	case !durationShape.MatchString(text):
+		return 0, whole(text, "not a duration", like)
 	}
-	return days + d, nil
+	sum := time.Duration(0)
+	for _, part := range durationPart.FindAllString(text, -1) {
+		unit := time.Duration(1)
+		if number, ok := strings.CutSuffix(part, "d"); ok {
+			part, unit = number+"h", 24
+		}
+		d, err := time.ParseDuration(part)
+		if err != nil || d > maxPeriod/unit || sum > maxPeriod-d*unit {
+			return 0, whole(text, "a time over 366d", "")
+		}
+		sum += d * unit
+	}
+	return sum, nil
 }
-
-var durationShape = regexp.MustCompile(`^(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // sizes are the units of a size, largest first.
 var sizes = []struct {

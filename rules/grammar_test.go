@@ -1,8 +1,14 @@
 package rules
 
 import (
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestRatesAreRead(t *testing.T) {
@@ -68,6 +74,7 @@ func TestRatesThatCannotBeMeantAreRefused(t *testing.T) {
 		{"5/m/s", `unknown unit "m/s"; use s, m, h or d`, ""},
 		{"100/fortnight", `unknown unit "fortnight"; use s, m, h or d`, ""},
 		{"100/minuet", `unknown unit "minuet"; use s, m, h or d`, `did you mean "minute"?`},
+		{"100/mins", `unknown unit "mins"; use s, m, h or d`, `did you mean "min"?`},
 		{"100/ms", `unknown unit "ms"; use s, m, h or d`, ""},
 		{"1/week", "a week needs a calendar, which is not supported by this version", "write 7d"},
 		{"1/2months", "a month needs a calendar, which is not supported by this version", "write 60d"},
@@ -95,6 +102,11 @@ func TestDurationsAreRead(t *testing.T) {
 		"1d12h":     36 * time.Hour,
 		"366d":      366 * 24 * time.Hour,
 		"365d24h0s": 366 * 24 * time.Hour,
+		"1.5d":      36 * time.Hour,
+		".5d":       12 * time.Hour,
+		"1h1d":      25 * time.Hour, // in any order, as Go's units are
+		"1.s":       time.Second,
+		"0d":        0,
 	} {
 		if got, err := parseDuration(text); err != nil || got != want {
 			t.Errorf("parseDuration(%q) = %v, %v; want %v", text, got, err, want)
@@ -105,17 +117,21 @@ func TestDurationsAreRead(t *testing.T) {
 		"s":           "not a duration",
 		"30":          `"30" of what?`,
 		"-1s":         "a negative duration",
-		"1d-1h":       "a negative duration",
+		"-1d12h":      "a negative duration",
+		"1d-1h":       "not a duration",
+		"1.2.3s":      "not a duration",
+		".s":          "not a duration",
 		"+1s":         "not a duration",
 		"1 s":         "not a duration",
 		"1x":          "not a duration",
 		"NaN":         "not a duration",
 		"d":           "not a duration",
-		"1h1d":        "not a duration",
 		"367d":        "a time over 366d",
 		"366d1ns":     "a time over 366d",
 		"3000000h":    "a time over 366d",
-		"99999d":      "not a duration",
+		"99999d":      "a time over 366d",
+		"366.1d":      "a time over 366d",
+		"300d300d":    "a time over 366d",
 		"9999999999h": "a time over 366d",
 	} {
 		if got, err := parseDuration(text); err == nil || err.Msg != msg {
@@ -154,6 +170,120 @@ func TestSizesAreRead(t *testing.T) {
 			t.Errorf("sizeText(%d) = %q, want %q", n, got, want)
 		}
 	}
+}
+
+// written is a value in one of its spellings.
+type written[T any] struct {
+	text  string
+	value T
+}
+
+// wholeNumber draws a number and a way to write it: with or without _.
+func wholeNumber(t *rapid.T, low, high int64, label string) written[int64] {
+	n := rapid.Int64Range(low, high).Draw(t, label)
+	plain := strconv.FormatInt(n, 10)
+	text := plain[:1]
+	for _, digit := range plain[1:] {
+		if rapid.Bool().Draw(t, "underscore") {
+			text += "_"
+		}
+		text += string(digit)
+	}
+	return written[int64]{text, n}
+}
+
+// rate = number ( "/" | " per " | "r/" ) [ number ] unit
+func TestEverySpellingOfARateIsRead(t *testing.T) {
+	spellings := map[time.Duration][]string{
+		time.Second:    {"s", "sec", "second", "seconds"},
+		time.Minute:    {"m", "min", "minute", "minutes"},
+		time.Hour:      {"h", "hour", "hours"},
+		24 * time.Hour: {"d", "day", "days"},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		permits := wholeNumber(t, 1, 1_000_000_000_000_000, "permits")
+		unit := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}).Draw(t, "unit")
+		per := rapid.SampledFrom([]string{"/", " per ", "r/"}).Draw(t, "per")
+		want := Rate{permits.value, unit}
+		text := permits.text + per
+		if rapid.Bool().Draw(t, "times") {
+			times := wholeNumber(t, 1, int64(366*24*time.Hour/unit), "times")
+			want.Period *= time.Duration(times.value)
+			text += times.text
+			if rapid.Bool().Draw(t, "space") {
+				text += " "
+			}
+		}
+		text += rapid.SampledFrom(spellings[unit]).Draw(t, "name")
+		if got, err := parseRate(text); err != nil || got != want {
+			t.Fatalf("parseRate(%q) = %v, %v; want %v", text, got, err, want)
+		}
+		// One more unit than fits is said to be too long, and nothing else.
+		tooLong := permits.text + per + strconv.FormatInt(int64(366*24*time.Hour/unit)+1, 10) + spellings[unit][0]
+		if got, err := parseRate(tooLong); err == nil || err.Msg != "a period over 366d" {
+			t.Fatalf("parseRate(%q) = %v, %v", tooLong, got, err)
+		}
+	})
+}
+
+// duration = Go's, plus d. The sum is reckoned in exact fractions.
+func TestEverySpellingOfADurationIsRead(t *testing.T) {
+	spellings := map[string]time.Duration{
+		"ns": 1, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ms": time.Millisecond,
+		"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text, want, days := "", new(big.Rat), false
+		parts := rapid.IntRange(1, 4).Draw(t, "parts")
+		for range parts {
+			number := strconv.Itoa(rapid.IntRange(0, 400).Draw(t, "number"))
+			if rapid.Bool().Draw(t, "fraction") {
+				number += "." + strconv.Itoa(rapid.IntRange(0, 999).Draw(t, "digits"))
+			}
+			unit := rapid.SampledFrom(slices.Sorted(maps.Keys(spellings))).Draw(t, "unit")
+			days = days || unit == "d"
+			n, _ := new(big.Rat).SetString(number)
+			want.Add(want, n.Mul(n, new(big.Rat).SetInt64(int64(spellings[unit]))))
+			text += number + unit
+		}
+		got, err := parseDuration(text)
+		if want.Cmp(new(big.Rat).SetInt64(int64(366*24*time.Hour))) > 0 {
+			if err == nil || err.Msg != "a time over 366d" {
+				t.Fatalf("parseDuration(%q) = %v, %v; want too long", text, got, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("parseDuration(%q): %v", text, err)
+		}
+		// A part is cut to whole nanoseconds, or in days to 24 of them.
+		off := new(big.Rat).Sub(want, new(big.Rat).SetInt64(int64(got)))
+		if most := new(big.Rat).SetInt64(int64(25 * parts)); off.Sign() < 0 || off.Cmp(most) > 0 {
+			t.Fatalf("parseDuration(%q) = %v, off by %v ns", text, got, off.FloatString(3))
+		}
+		if theirs, err := time.ParseDuration(text); !days && (err != nil || theirs != got) {
+			t.Fatalf("parseDuration(%q) = %v, and Go's own %v, %v", text, got, theirs, err)
+		}
+	})
+}
+
+// size = 64KiB, 10MB
+func TestEverySpellingOfASizeIsRead(t *testing.T) {
+	units := map[string]int64{
+		"B": 1, "kB": 1000, "KB": 1000, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom(slices.Sorted(maps.Keys(units))).Draw(t, "unit")
+		n := wholeNumber(t, 0, min(1<<50/units[unit], 1_000_000_000_000_000), "number")
+		space := rapid.SampledFrom([]string{"", " "}).Draw(t, "space")
+		text := n.text + space + unit
+		if got, err := parseSize(text); err != nil || got != n.value*units[unit] {
+			t.Fatalf("parseSize(%q) = %v, %v; want %d", text, got, err, n.value*units[unit])
+		}
+		if got, err := parseSize(sizeText(n.value * units[unit])); n.value*units[unit] <= maxNumber && (err != nil || got != n.value*units[unit]) {
+			t.Fatalf("sizeText(%d) = %q, which reads as %d, %v", n.value*units[unit], sizeText(n.value*units[unit]), got, err)
+		}
+	})
 }
 
 func FuzzGrammarGivesAnErrorOrSomethingInRange(f *testing.F) {

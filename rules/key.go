@@ -15,12 +15,18 @@ type Recipe struct {
 	parts    []Attribute
 	missing  Missing
 	ipv6Bits int
+	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
 
 // NewRecipe returns the recipe that combines parts, of which there is at least
 // one. ipv6Bits is how many bits of an IPv6 address make one client.
 func NewRecipe(parts []Attribute, missing Missing, ipv6Bits int) *Recipe {
 	return &Recipe{parts: slices.Clone(parts), missing: missing, ipv6Bits: ipv6Bits}
+}
+
+// captor names segments of the path of a request that it took.
+type captor interface {
+	capture(f *Facts, name string) string
 }
 
 // Outcome says how the key of a request came about.
@@ -33,12 +39,13 @@ const (
 	KeyReject                  // a part is missing, and such requests are answered with 400
 )
 
-// Digest returns the digest of the key of a request that m took. Two requests
+// Digest returns the digest of the key of a request that m, which is a *Match or
+// a part of one, took; m may be nil where the key holds no path.<name>. Two requests
 // have the same digest if every part of their keys has the same bytes (and not
 // otherwise, but by a chance of one in 2^64); a key that a fallback made is
 // never that of a request that has its key. With KeySkip and KeyReject there is
 // no digest. It takes no memory of its own once f has been in use.
-func (r *Recipe) Digest(s *limit.Secret, f *Facts, m *Match) (limit.Digest, Outcome) {
+func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
 	key, outcome := r.appendKey(f.buf[:0], f, m)
 	f.buf = key
 	if outcome == KeySkip || outcome == KeyReject {
@@ -54,21 +61,51 @@ const (
 )
 
 // appendKey appends the bytes of which the digest is taken.
-func (r *Recipe) appendKey(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendKey(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
-	for _, a := range r.parts {
+	for i, a := range r.parts {
 		var ok bool
-		if out, ok = r.appendPart(out, a, f, m); !ok {
+		if out, ok = r.appendPart(out, a, f, m); !ok || !r.isKnown(i, f) {
 			return r.appendFallback(out[:start], f, m)
 		}
 	}
 	return out, KeyFound
 }
 
-// appendFallback appends the key that stands in for one that is missing. What
+// isKnown reports whether the value of part i is one that the rule knows.
+func (r *Recipe) isKnown(i int, f *Facts) bool {
+	if r.known == nil || len(r.known[i]) == 0 {
+		return true
+	}
+	for _, set := range r.known[i] {
+		if set.holds(f, r.parts[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// know makes the recipe take a key whose value is in none of groups for missing.
+// Each part is looked for in those that list values of its attribute.
+func (r *Recipe) know(groups []*Group) {
+	if len(groups) == 0 {
+		return
+	}
+	r.known = make([][]*valueSet, len(r.parts))
+	for i, a := range r.parts {
+		for _, g := range groups {
+			if set := g.of(a); set != nil {
+				r.known[i] = append(r.known[i], set)
+			}
+		}
+	}
+}
+
+// appendFallback appends the key that stands in for one that is missing, or not
+// known. What
 // stands in and is missing itself leaves the address.
-func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome) {
+func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagFallback)
 	switch r.missing.policy {
@@ -95,7 +132,7 @@ func (r *Recipe) appendFallback(out []byte, f *Facts, m *Match) ([]byte, Outcome
 // appendPart appends one part of a key: its kind, the length of its value in
 // four bytes, its value. Thus no two lists of values have the same bytes. It
 // reports whether the value is there; one that is empty or all spaces is not.
-func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
 	start := len(out)
 	out = append(out, byte(a.kind), 0, 0, 0, 0)
 	body := len(out)
@@ -106,7 +143,7 @@ func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m *Match) ([]byte
 }
 
 // appendValue appends the value of an attribute.
-func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byte, bool) {
+func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
 	start := len(out)
 	switch a.kind {
 	case kindGlobal:
@@ -114,15 +151,11 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m *Match) ([]byt
 	case kindIP:
 		return appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
 	case kindPathName:
-		out = append(out, m.capture(f, a.name)...)
-	case kindHost:
-		out = append(out, f.Host...)
-	case kindMethod:
-		out = append(out, f.Method...)
-	case kindPath:
-		out = append(out, f.Path...)
+		if m != nil {
+			out = append(out, m.capture(f, a.name)...)
+		}
 	default:
-		return f.appendChosen(out, a)
+		return f.appendText(out, a)
 	}
 	return out, !isBlank(out[start:])
 }

@@ -20,6 +20,14 @@ type Clause struct {
 	Hosts   []Glob     // any of; made by ParseHostGlob
 	IP      Prefixes   // unless it is empty
 	Values  []Is       // all of
+	Groups  []InGroup  // any of
+	Not     *Match     // none of its alternatives; nil is no such thing
+}
+
+// InGroup wants the client to be in a group.
+type InGroup struct {
+	Name  string
+	group *Group // nil until Compile binds it
 }
 
 // Is wants an attribute to have one of some values.
@@ -41,15 +49,18 @@ func (m *Match) Matches(f *Facts) bool {
 	return false
 }
 
-// matches reports whether c takes the request; what costs least is asked first.
+// matches reports whether c takes the request.
 func (c *Clause) matches(f *Facts) bool {
+	return (len(c.Paths) == 0 || c.path(f) != nil) && c.matchesBeside(f)
+}
+
+// matchesBeside reports whether c, but for its Paths, takes the request; what
+// costs least is asked first.
+func (c *Clause) matchesBeside(f *Facts) bool {
 	if c.Pattern != nil && !c.Pattern.Matches(f) {
 		return false
 	}
 	if len(c.Methods) > 0 && !slices.ContainsFunc(c.Methods, func(m string) bool { return methodCovers(m, f.Method) }) {
-		return false
-	}
-	if len(c.Paths) > 0 && c.path(f) == nil {
 		return false
 	}
 	if len(c.Hosts) > 0 && !matchesAny(c.Hosts, f.Host) {
@@ -58,12 +69,47 @@ func (c *Clause) matches(f *Facts) bool {
 	if !c.IP.Empty() && !c.IP.Contains(f.Client) {
 		return false
 	}
+	if !c.has(f, false) {
+		return false
+	}
+	if len(c.Groups) > 0 && !slices.ContainsFunc(c.Groups, func(g InGroup) bool { return g.group.Has(f) }) {
+		return false
+	}
+	return (c.Not == nil || !c.Not.Matches(f)) && c.has(f, true)
+}
+
+// has reports whether the request has the values of the query that c wants, or
+// all others. Those of the query are asked for when all else holds, so that who
+// writes them first or last makes no difference to a request with a broken one.
+func (c *Clause) has(f *Facts, query bool) bool {
 	for i := range c.Values {
-		if !c.Values[i].matches(f) {
+		if is := &c.Values[i]; (is.Attribute.kind == kindQuery) == query && !is.matches(f) {
 			return false
 		}
 	}
 	return true
+}
+
+// bind returns m with the groups that it names: m itself when it names none.
+func (m *Match) bind(groups groupSet) *Match {
+	if m == nil || !slices.ContainsFunc(m.Any, Clause.namesGroups) {
+		return m
+	}
+	bound := &Match{Any: slices.Clone(m.Any)}
+	for i := range bound.Any {
+		c := &bound.Any[i]
+		c.Not = c.Not.bind(groups)
+		c.Groups = slices.Clone(c.Groups)
+		for j := range c.Groups {
+			c.Groups[j].group = groups[c.Groups[j].Name]
+		}
+	}
+	return bound
+}
+
+// namesGroups reports whether c, or what it excludes, names a group.
+func (c Clause) namesGroups() bool {
+	return len(c.Groups) > 0 || c.Not != nil && slices.ContainsFunc(c.Not.Any, Clause.namesGroups)
 }
 
 // path returns the first of c.Paths that takes the request, or nil.
@@ -81,8 +127,8 @@ func (is *Is) matches(f *Facts) bool {
 	if lines := f.Header[is.Attribute.name]; is.Attribute.kind == kindHeader && len(lines) == 1 {
 		return !isBlank(lines[0]) && matchesAny(is.Globs, lines[0])
 	}
-	value, ok := f.appendChosen(f.buf[:0], is.Attribute)
-	f.buf = value
+	value, ok := f.appendChosen(f.value[:0], is.Attribute)
+	f.value = value
 	return ok && matchesAny(is.Globs, string(value))
 }
 

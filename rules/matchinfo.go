@@ -49,6 +49,15 @@ func (m *Match) Never() string {
 
 // never says why c can take no request.
 func (c *Clause) never() string {
+	if c.Not != nil {
+		const most = 100_000 // of comparisons; a larger match is not looked through
+		rest := *c
+		rest.Not = nil
+		alone := &Match{Any: []Clause{rest}}
+		if (1+c.Not.alternatives())*(1+alone.alternatives()) < most && c.Not.Covers(alone) {
+			return "its not takes all that the rest of it takes"
+		}
+	}
 	p := c.Pattern
 	if p == nil {
 		return ""
@@ -85,7 +94,8 @@ func (m *Match) Covers(n *Match) bool {
 
 // covers reports whether every request that d takes is taken by c too.
 func (c *Clause) covers(d *Clause) bool {
-	return c.coversMethods(d) && c.coversHosts(d) && c.coversPaths(d) && c.coversIP(d) && c.coversValues(d)
+	return c.coversMethods(d) && c.coversHosts(d) && c.coversPaths(d) && c.coversIP(d) && c.coversValues(d) &&
+		c.coversGroups(d) && c.coversNot(d)
 }
 
 // methods returns the methods c names; none is any.
@@ -156,6 +166,17 @@ func (c *Clause) coversValues(d *Clause) bool {
 		}
 	}
 	return true
+}
+
+func (c *Clause) coversGroups(d *Clause) bool {
+	return len(c.Groups) == 0 || allIn(d.Groups, func(g InGroup) bool {
+		return slices.ContainsFunc(c.Groups, func(w InGroup) bool { return w.Name == g.Name })
+	})
+}
+
+// coversNot reports whether d excludes whatever c does.
+func (c *Clause) coversNot(d *Clause) bool {
+	return c.Not == nil || d.Not != nil && d.Not.Covers(c.Not)
 }
 
 // covers reports whether every request that other takes is taken by is too.

@@ -20,11 +20,18 @@ type parser struct {
 	insecure []*node
 	listens  []*node // as file.Listen
 	idleTLS  []*node // settings of tls that nothing needs
+
+	// named are the places of groups in the file by name, used those that
+	// something asks for; when groupsBroken some may be missing, and when
+	// membersBroken something of what they list.
+	named                       map[string]int
+	used                        map[string]bool
+	groupsBroken, membersBroken bool
 }
 
 // Parse reads a configuration file. name is what errors call it: the path as the
 // user gave it. It looks at nothing but data, never panics, and takes well under
-// a second and 64 MB whatever data holds.
+// a second and 128 MB whatever data holds.
 //
 // The error is an ErrorList of everything that is wrong, sorted; there is no
 // File then. Warnings are in the File.
@@ -36,14 +43,13 @@ func Parse(name string, data []byte) (*File, error) {
 	root := decode(s, text)
 	if root != nil {
 		file := Defaults()
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 		if len(s.errs) == 0 {
 			sum := sha256.Sum256(data)
 			file.Name, file.Hash = name, hex.EncodeToString(sum[:])
 			p.warnings()
-			s.warns.sort()
-			file.Warnings = s.warns
+			file.Warnings = s.warnings()
 			return &file, nil
 		}
 	}
@@ -59,14 +65,14 @@ func FindAdmin(data []byte) Admin {
 		return file.Admin
 	}
 	if root := decode(s, text); root != nil {
-		p := &parser{source: s, file: &file}
+		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 	}
 	return file.Admin
 }
 
-// read reads the whole file into p.file. Upstreams come before the routes that
-// name them, and what rules inherit before the rules.
+// read reads the whole file into p.file. Upstreams and groups come before the
+// routes that name them, and what rules inherit before the rules.
 func (p *parser) read(root *node) {
 	if root.shape != mapping {
 		p.wrongShape(root, "a file", "settings, like upstream: http://localhost:3000")
@@ -83,6 +89,11 @@ func (p *parser) read(root *node) {
 	}
 	p.public()
 	p.process()
+	if v := p.top.get("groups"); v != nil {
+		p.groups(v)
+	} else {
+		p.groupsBroken = p.top.has("groups")
+	}
 	p.where()
 	p.who()
 	if v := p.top.get("reject"); v != nil {
@@ -99,6 +110,9 @@ func (p *parser) read(root *node) {
 func (p *parser) fingerprint(root *node) {
 	p.file.settings = make(map[string]string, len(root.keys))
 	for i, key := range root.keys {
+		if key.text == "rules" {
+			continue // of which more is said, rule by rule
+		}
 		var b strings.Builder
 		root.items[i].canonical(&b)
 		sum := sha256.Sum256([]byte(b.String()))
@@ -260,13 +274,15 @@ func (p *parser) admin(n *node) {
 		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
 	case err != nil:
 		p.failText(at, "admin", err)
+	case strings.HasPrefix(addr, "systemd:"):
+		p.failAt(at, "use 127.0.0.1:9900, or unix: and a path", "admin %s: the admin listener binds its own address", quote(text))
 	case !loopback(addr):
 		p.failAt(at, "use 127.0.0.1:9900", "admin %s: other machines reach it; that needs a token, which %s", quote(text), notYet)
 	default:
 		p.file.Admin = Admin{Addr: addr, Pos: p.posOf(at)}
 		for _, l := range p.file.Listen {
 			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
-				p.failAt(at, "use another port", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
+				p.failAt(at, "use another address", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
 			}
 		}
 		if t := p.file.TLS; t != nil && t.Redirect != nil && overlap(t.Redirect.Addr, addr) {

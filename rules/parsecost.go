@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func (p *parser) costs(c *section, r *RuleSpec) {
 	}
 }
 
-// cost reads a number, or {header, reserve, max}.
+// cost reads a number, a map from patterns to numbers, or {header, reserve, max}.
 func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 	if r.Algorithm == concurrency {
 		p.failAt(c.keys["cost"], "remove it", "cost with concurrency: a request takes one slot")
@@ -44,11 +45,13 @@ func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 		}
 		return
 	}
-	for i, key := range v.keys {
-		if strings.Contains(key.text, "/") {
-			p.failAt(v.keys[i], "", "cost for each pattern %s", notYet)
-			return
-		}
+	if len(v.keys) == 0 {
+		p.failAt(v, "write a number, or { /search: 10 }", "cost is empty")
+		return
+	}
+	if p.areCosts(v) {
+		p.patternCosts(v, r)
+		return
 	}
 	m := p.section(v, partCost, "cost", " in cost")
 	m.check()
@@ -82,14 +85,93 @@ func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 	r.CostFrom, r.Cost = from, from.Reserve
 }
 
-// fits reports a cost that no client can ever pay.
-func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
-	size, what := r.Rate.Permits, "limit"
-	if hasBurst(r.Algorithm) {
-		size, what = r.Burst, "burst"
+// areCosts reports whether a map is one from patterns to numbers: a key holds a
+// slash, or none is, or looks like, a setting.
+func (p *parser) areCosts(v *node) bool {
+	for _, key := range v.keys {
+		if strings.Contains(key.text, "/") {
+			return true
+		}
 	}
-	if size > 0 && cost > size {
-		p.failAt(v, "", "cost %d can never pass: the %s is %d", cost, what, size)
+	for i, key := range v.keys {
+		if value := v.items[i]; value.word != wordNumber || nearest(key.text, partCost.names()) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// maxCosts is the most patterns of one cost; each is compared with all others.
+const maxCosts = 1000
+
+// patternCosts reads a map from patterns to numbers.
+func (p *parser) patternCosts(v *node, r *RuleSpec) {
+	if len(v.keys) > maxCosts {
+		p.failAt(v, "", "cost has %d patterns; the most is %d", len(v.keys), maxCosts)
+		return
+	}
+	for i, key := range v.keys {
+		if p.tooMany(key) {
+			return
+		}
+		value := v.items[i]
+		switch {
+		case slices.Contains(partCost.names(), key.text):
+			p.failAt(key, "make two rules of it", "%s beside patterns in cost: the gateway or the answer says what a request costs", quote(key.text))
+			continue
+		case value.isNull():
+			p.failAt(key, "give it a value, or remove the line", "cost %s has no value", quote(key.text))
+			continue
+		case value.shape == broken:
+			continue
+		}
+		pattern, ok := readOne(p.source, key, "cost", ParsePattern)
+		cost, whole := p.whole(value, "cost", 0, maxNumber)
+		if !ok || !whole {
+			continue
+		}
+		p.fits(value, cost, r)
+		c := PatternCost{Pattern: pattern, Cost: cost, Pos: p.posOf(key)}
+		if other := asSpecific(r.Costs, pattern); other != nil {
+			p.failAt(key, "remove one of them", "cost %s is as specific as %s at %s, and a request may be both",
+				quote(key.text), quote(other.Pattern.text), other.Pos)
+			continue
+		}
+		r.Costs = append(r.Costs, c)
+	}
+}
+
+// asSpecific returns the first of list that is as specific as p and takes some
+// request that p takes, or nil.
+func asSpecific(list []PatternCost, p *Pattern) *PatternCost {
+	for i := range list {
+		if q := list[i].Pattern; p.moreSpecific(q) == 0 && p.meets(q) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// fits reports a cost that no client can ever pay, or none of some tier.
+func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
+	check := func(s *PlanSpec, of string) bool {
+		size, what := s.Rate.Permits, "limit"
+		if hasBurst(r.Algorithm) {
+			size, what = s.Burst, "burst"
+		}
+		fits := size == 0 || cost <= size
+		if !fits {
+			p.failAt(v, "", "cost %d can never pass: the %s%s is %d", cost, what, of, size)
+		}
+		return fits
+	}
+	if !check(&r.PlanSpec, "") {
+		return
+	}
+	for i := range r.Tiers {
+		if t := &r.Tiers[i]; !check(&t.PlanSpec, " of tier "+quote(t.Group)) {
+			return
+		}
 	}
 }
 

@@ -8,58 +8,62 @@ import (
 
 // match reads a match: a pattern, a map (all of) or a list (any of). It returns
 // nil when there is an error in it. what is the setting's name.
-func (s *source) match(n *node, what string) *Match {
-	before := len(s.errs)
+func (p *parser) match(n *node, what string) *Match {
+	before := len(p.errs)
 	m := &Match{}
-	items := s.oneOrMore(n, what)
+	items := p.oneOrMore(n, what)
 	for _, item := range items {
-		if s.tooMany(item) {
+		if p.tooMany(item) {
 			break
 		}
 		switch item.shape {
 		case scalar:
-			if p, ok := readOne(s, item, what, ParsePattern); ok {
-				m.Any = append(m.Any, Clause{Pattern: p})
+			if pattern, ok := readOne(p.source, item, what, ParsePattern); ok {
+				m.Any = append(m.Any, Clause{Pattern: pattern})
 			}
 		case mapping:
-			m.Any = append(m.Any, s.clause(item, what))
+			m.Any = append(m.Any, p.clause(item, what))
 		case sequence:
-			s.failAt(item, "take its items out of the inner list", "%s: a list inside a list", what)
+			p.failAt(item, "take its items out of the inner list", "%s: a list inside a list", what)
 		}
 	}
-	if len(s.errs) > before || n.shape == broken || len(items) == 0 {
+	if len(p.errs) > before || n.shape == broken || len(items) == 0 {
 		return nil
 	}
 	if why := m.Never(); why != "" {
-		s.failAt(n, "", "%s can match nothing: %s", what, why)
+		p.failAt(n, "", "%s can match nothing: %s", what, why)
 		return nil
 	}
 	return m
 }
 
 // clause reads a match that is a map.
-func (s *source) clause(n *node, what string) Clause {
+func (p *parser) clause(n *node, what string) Clause {
 	var c Clause
 	if len(n.keys) == 0 {
-		s.failAt(n, "leave it out to take every request", "%s: an empty map", what)
+		p.failAt(n, "leave it out to take every request", "%s: an empty map", what)
 	}
 	for i, key := range n.keys {
 		value := n.items[i]
 		if value.isNull() {
-			s.failAt(key, "give it a value, or remove the line", "%s in %s has no value", quote(key.text), what)
+			p.failAt(key, "give it a value, or remove the line", "%s in %s has no value", quote(key.text), what)
 			continue
 		}
 		switch key.text {
 		case "path":
-			c.Paths = readAll(s, value, "path", ParsePathPattern)
+			c.Paths = readAll(p.source, value, "path", ParsePathPattern)
 		case "method":
-			c.Methods = readAll(s, value, "method", ParseMethod)
+			c.Methods = readAll(p.source, value, "method", ParseMethod)
 		case "host":
-			c.Hosts = readAll(s, value, "host", ParseHostGlob)
+			c.Hosts = readAll(p.source, value, "host", ParseHostGlob)
 		case "ip":
-			c.IP = s.prefixes(value, "ip")
+			c.IP = p.prefixes(value, "ip")
+		case "group":
+			c.Groups = p.inGroups(value)
+		case "not":
+			c.Not = p.match(value, "not")
 		default:
-			if is, ok := s.valueIs(key, value, what); ok {
+			if is, ok := p.valueIs(key, value, what); ok {
 				c.Values = append(c.Values, is)
 			}
 		}
@@ -68,28 +72,44 @@ func (s *source) clause(n *node, what string) Clause {
 }
 
 // valueIs reads a setting of a match map that is an attribute.
-func (s *source) valueIs(key, value *node, what string) (Is, bool) {
+func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 	name := key.text
 	family, _, dotted := strings.Cut(name, ".")
 	switch {
-	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"query", "cookie", "body", "basic", "jwt"}, family):
-		s.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
+	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"body", "basic", "jwt"}, family):
+		p.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
 		return Is{}, false
-	case !dotted || family != "header":
+	case !dotted || !slices.Contains([]string{"header", "query", "cookie"}, family):
 		hint := partMatch.suggest(name)
-		if rest, ok := strings.CutPrefix(name, "header:"); ok {
-			hint = "write header." + rest
+		for _, family := range []string{"header", "query", "cookie"} {
+			if rest, ok := strings.CutPrefix(name, family+":"); ok {
+				hint = "write " + family + "." + rest
+			}
 		}
-		s.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip or header.<Name>", quote(name), what)
+		p.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip, group, header.<Name>, query.<name>, cookie.<name> or not", quote(name), what)
 		return Is{}, false
 	}
 	attribute, err := ParseAttribute(name)
 	if err != nil {
-		line, col, width := s.within(key, err.Off, err.Len)
-		s.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
+		line, col, width := p.within(key, err.Off, err.Len)
+		p.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
 		return Is{}, false
 	}
-	return Is{Attribute: attribute, Globs: readAll(s, value, name, ParseGlob)}, true
+	return Is{Attribute: attribute, Globs: readAll(p.source, value, name, ParseGlob)}, true
+}
+
+// inGroups reads the names of groups.
+func (p *parser) inGroups(n *node) []InGroup {
+	var all []InGroup
+	for _, item := range p.someOf(n, "group") {
+		if p.tooMany(item) {
+			break
+		}
+		if name, ok := p.groupNamed(item, "group"); ok {
+			all = append(all, InGroup{Name: name})
+		}
+	}
+	return all
 }
 
 // readAll reads a text, or each of a list of them, with parse.

@@ -13,8 +13,16 @@ var (
 
 // rules reads the list of rules.
 func (p *parser) rules(n *node) {
-	first := map[string]Pos{}
-	for i, item := range p.list(n, "rules") {
+	items := p.list(n, "rules")
+	named := 0
+	for _, item := range items {
+		if item.key("name") != nil {
+			named++
+		}
+	}
+	first := make(map[string]Pos, named)
+	p.file.Rules = slices.Grow(p.file.Rules, named) // they are large, and are not to be moved as they become more
+	for i, item := range items {
 		r := p.readRule(item, i)
 		p.rule = ""
 		if r.Name == "" {
@@ -81,6 +89,8 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	}
 	p.key(c, &r)
 	p.numbers(c, &r, where)
+	p.tiers(c, &r)
+	p.known(c, &r)
 	p.costs(c, &r)
 	return r
 }
@@ -175,6 +185,11 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 		p.concurrency(c, v, r)
 		return
 	}
+	p.rate(c, r, &r.PlanSpec, where)
+}
+
+// rate reads limit and burst.
+func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	limitNode, burstNode := c.get("limit"), c.get("burst")
 	if c.lacks("limit") && c.lacks("concurrency") {
 		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
@@ -183,7 +198,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 		if !hasBurst(r.Algorithm) {
 			p.failAt(c.keys["burst"], "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
 		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
-			r.Burst, r.BurstGiven = burst, true
+			to.Burst, to.BurstGiven = burst, true
 		}
 	}
 	if limitNode == nil {
@@ -198,15 +213,15 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 		p.failText(limitNode, "limit", err)
 		return
 	}
-	r.Limit, r.Rate, r.LimitPos = text, rate, p.posOf(limitNode)
-	if hasBurst(r.Algorithm) && !r.BurstGiven {
-		r.Burst = rate.Permits
+	to.Limit, to.Rate, to.LimitPos = text, rate, p.posOf(limitNode)
+	if hasBurst(r.Algorithm) && !to.BurstGiven {
+		to.Burst = rate.Permits
 	}
-	if _, err := r.numbers(); err != nil {
+	if _, err := r.numbers(to); err != nil {
 		if burstNode == nil {
 			burstNode = limitNode
 		}
-		p.failAt(burstNode, "", "limit %s with burst %d: the bucket would take over 100 years to fill", quote(text), r.Burst)
+		p.failAt(burstNode, "", "limit %s with burst %d: the bucket would take over 100 years to fill", quote(text), to.Burst)
 	}
 }
 
@@ -214,10 +229,7 @@ func (p *parser) numbers(c *section, r *RuleSpec, where string) {
 // with a limit only.
 func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	r.Algorithm = concurrency
-	if n, ok := p.whole(v, "concurrency", 1, maxNumber); ok {
-		r.Concurrency, r.LimitPos = n, p.posOf(v)
-		r.Limit = strconv.FormatInt(n, 10)
-	}
+	p.slots(v, &r.PlanSpec)
 	if c.has("limit") {
 		p.failAt(c.keys["limit"], "make two rules of it", "limit with concurrency: a rule counts one or the other")
 	}
@@ -229,5 +241,13 @@ func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	}
 	for _, name := range []string{"limit", "burst", "algorithm"} {
 		c.get(name) // read, so that nothing else is said about it
+	}
+}
+
+// slots reads a number of requests in progress.
+func (p *parser) slots(v *node, to *PlanSpec) {
+	if n, ok := p.whole(v, "concurrency", 1, maxNumber); ok {
+		to.Concurrency, to.LimitPos = n, p.posOf(v)
+		to.Limit = strconv.FormatInt(n, 10)
 	}
 }

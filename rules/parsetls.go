@@ -228,6 +228,9 @@ func (p *parser) listening() {
 	if !p.top.has("listen") {
 		p.file.Listen = []Listen{{Addr: ":443"}}
 	}
+	if len(p.file.Listen) > 0 && !slices.ContainsFunc(p.file.Listen, p.file.Secure) {
+		p.failAt(p.top.keys["listen"], `add ":443"`, "tls, but no address in listen speaks it")
+	}
 	if t.Redirect == nil {
 		return
 	}
@@ -245,7 +248,7 @@ func (p *parser) warnTLS() {
 	if t == nil || t.Redirect == nil || portOf(t.Redirect.Addr) != httpPort {
 		return
 	}
-	if !slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return portOf(l.Addr) == "443" }) {
+	if !slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return portOf(l.Addr) == "443" || strings.HasPrefix(l.Addr, "systemd:") }) {
 		p.warnAt(p.top.values["listen"], `add ":443" to listen`, "requests to %s are sent to https, port 443, and nothing listens there", t.Redirect.Addr)
 	}
 }

@@ -128,7 +128,7 @@ func (p *Pattern) parsePath(off int, globs bool) *TextError {
 	if err := notInPath(p.text, off); err != nil {
 		return err
 	}
-	plain := ""
+	p.segs = make([]segment, 0, strings.Count(p.text[off:], "/"))
 	for rest, more := p.text[off+1:], true; more; {
 		var sent string
 		at := len(p.text) - len(rest)
@@ -159,13 +159,25 @@ func (p *Pattern) parsePath(off int, globs bool) *TextError {
 			}
 			p.names = append(p.names, seg.text)
 		}
-		plain += "/" + seg.text
 		p.segs = append(p.segs, seg)
 	}
 	if !p.rest && !slices.ContainsFunc(p.segs, func(s segment) bool { return s.kind != segText }) {
-		p.plain = max(plain, "/")
+		p.plain = joined(p.segs)
 	}
 	return nil
+}
+
+// joined returns the path of segments that are all text.
+func joined(segs []segment) string {
+	if len(segs) == 0 {
+		return "/"
+	}
+	var b strings.Builder
+	for i := range segs {
+		b.WriteByte('/')
+		b.WriteString(segs[i].text)
+	}
+	return b.String()
 }
 
 // parseSegment reads one segment, which is neither empty nor "**".
@@ -194,11 +206,18 @@ func parseSegment(sent string, globs bool) (segment, *TextError) {
 
 // textSegment reads a segment that is text, perhaps with stars in it.
 func textSegment(sent string) (segment, *TextError) {
+	if !strings.Contains(sent, "*") {
+		text, err := literalSegment(sent)
+		if err == nil && isDots(text) {
+			err = &TextError{Len: len(sent), Msg: "a dot segment", Hint: "write the path without it"}
+		}
+		return segment{text: text}, err
+	}
 	// Piece by piece, so that a %2A is told from a star.
 	pieces := strings.Split(sent, "*")
 	for i, off := 0, 0; i < len(pieces); i++ {
 		text, err := literalSegment(pieces[i])
-		if err == nil && len(pieces) > 1 && strings.Contains(text, "*") {
+		if err == nil && strings.Contains(text, "*") {
 			err = &TextError{Len: len(pieces[i]), Msg: "a star that is text stands beside one that is a wildcard"}
 		}
 		if err != nil {
@@ -208,18 +227,15 @@ func textSegment(sent string) (segment, *TextError) {
 		off += len(pieces[i]) + 1
 		pieces[i] = text
 	}
-	if len(pieces) > 1 {
-		glob := newGlob(strings.Join(pieces, "*"))
-		return segment{kind: segGlob, text: glob.text, glob: glob}, nil
-	}
-	if isDots(pieces[0]) {
-		return segment{}, &TextError{Len: len(sent), Msg: "a dot segment", Hint: "write the path without it"}
-	}
-	return segment{text: pieces[0]}, nil
+	glob := newGlob(strings.Join(pieces, "*"))
+	return segment{kind: segGlob, text: glob.text, glob: glob}, nil
 }
 
 // literalSegment normalises the text of a segment, as that of a request is.
 func literalSegment(sent string) (string, *TextError) {
+	if isNormalPath("/" + sent) {
+		return sent, nil
+	}
 	e := &TextError{Len: len(sent)}
 	seg, err := appendSegment(nil, sent)
 	switch {

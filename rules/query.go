@@ -16,8 +16,9 @@ const maxPairs = 1000
 
 // queryState says what is known of the query of one request.
 type queryState struct {
-	read bool
-	err  error
+	checked bool  // whether flaw is known
+	flaw    error // what is wrong with it
+	err     error // flaw, once somebody has asked for a value
 }
 
 // QueryError reports why the query of the request could not be read, or nil. A
@@ -31,10 +32,17 @@ func (f *Facts) QueryError() error { return f.query.err }
 // ";" is text, names and values are decoded, "+" is a space, and of two values
 // of one name the first counts.
 func (f *Facts) ReadQuery() error {
-	if !f.query.read {
-		f.query = queryState{read: true, err: checkQuery(f.RawQuery)}
-	}
+	f.soundQuery()
+	f.query.err = f.query.flaw
 	return f.query.err
+}
+
+// soundQuery reports whether the query can be read, and asks for nothing of it.
+func (f *Facts) soundQuery() bool {
+	if !f.query.checked {
+		f.query = queryState{checked: true, flaw: checkQuery(f.RawQuery)}
+	}
+	return f.query.flaw == nil
 }
 
 // checkQuery reports what is wrong with a query as a whole.

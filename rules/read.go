@@ -22,7 +22,10 @@ type section struct {
 // section reads n, which should be a map of the settings of part p, and reports
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
-	c := &section{source: s, node: n, part: p, where: where, values: map[string]*node{}, keys: map[string]*node{}, meant: map[string]bool{}}
+	c := &section{
+		source: s, node: n, part: p, where: where,
+		values: make(map[string]*node, len(n.keys)), keys: make(map[string]*node, len(n.keys)),
+	}
 	if n.shape != mapping {
 		s.wrongShape(n, what, "a map of settings")
 		return c
@@ -36,14 +39,15 @@ func (s *source) section(n *node, p part, what, where string) *section {
 // check reports the settings that the section's part has not.
 func (c *section) check() {
 	for _, key := range c.node.keys {
-		if c.full() {
-			return
-		}
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
+		case c.full():
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
+			if c.meant == nil {
+				c.meant = map[string]bool{}
+			}
 			c.meant[cmp.Or(familiar[c.part][key.text], nearest(key.text, c.part.names()))] = true
 			c.failAt(key, c.part.suggest(key.text), "unknown setting %s%s", quote(key.text), c.where)
 		}

@@ -2,8 +2,8 @@ package rules
 
 import "slices"
 
-// HeadersRead returns the canonical names of the headers that some rule, route,
-// balance or match reads; sorted, each once. What the rules have read must reach the
+// HeadersRead returns the canonical names of the headers that some rule, group,
+// route, balance or match reads; sorted, each once. What the rules have read must reach the
 // upstream, whatever a client names in Connection.
 func (s *Set) HeadersRead() []string {
 	names := s.namesRead(kindHeader, true)
@@ -15,11 +15,11 @@ func (s *Set) HeadersRead() []string {
 }
 
 // QueryKeys returns the names of the query parameters that some rule is keyed
-// on; sorted, each once. Their values are somebody's key and not for a log.
+// on, or that make a client belong to a group; sorted, each once. Their values are somebody's key and not for a log.
 func (s *Set) QueryKeys() []string { return s.namesRead(kindQuery, false) }
 
-// namesRead returns the names of the attributes of kind k that keys use and,
-// if wanted, matches.
+// namesRead returns the names of the attributes of kind k that keys and groups
+// use and, if wanted, matches.
 func (s *Set) namesRead(k kind, matches bool) []string {
 	var names []string
 	note := func(a Attribute) {
@@ -27,7 +27,8 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 			names = append(names, a.name)
 		}
 	}
-	look := func(m *Match) {
+	var look func(m *Match)
+	look = func(m *Match) {
 		if m == nil || !matches {
 			return
 		}
@@ -35,6 +36,12 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 			for _, is := range c.Values {
 				note(is.Attribute)
 			}
+			look(c.Not)
+		}
+	}
+	for _, g := range s.File.Groups {
+		for _, m := range g.Members {
+			note(m.Attribute)
 		}
 	}
 	for _, r := range s.Rules {

@@ -20,6 +20,7 @@ const (
 	partRule     part = "rule"
 	partMatch    part = "match"
 	partReject   part = "reject"
+	partTier     part = "tier"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
 	partOverload part = "overload"
@@ -34,6 +35,7 @@ const (
 	partTLS         part = "tls"
 	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
+	partGroupFile   part = "values of a group"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -46,10 +48,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"tls",
+			"groups", "tls",
 		},
 		later: []string{
-			"include", "groups", "jwt", "store", "paths", "body_limit", "state",
+			"include", "jwt", "store", "paths", "body_limit", "state",
 		},
 	},
 	partUpstream: {
@@ -58,15 +60,16 @@ var settings = map[part]names{
 			"max_conns", "host", "tls",
 		},
 	},
-	partServer:  {known: []string{"url", "weight", "backup"}},
-	partHealth:  {known: []string{"path", "interval", "timeout", "status"}},
-	partBalance: {known: []string{"hash"}},
 	partTLS: {
 		known: []string{
 			"domains", "email", "ca", "ca_root", "storage", "redirect", "certificates", "client_ca", "client_auth", "min_version",
 		},
 	},
 	partCertificate: {known: []string{"cert", "key"}},
+	partGroupFile:   {known: []string{"file"}},
+	partServer:      {known: []string{"url", "weight", "backup"}},
+	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
+	partBalance:     {known: []string{"hash"}},
 	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
 	partRoute: {
 		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
@@ -78,11 +81,12 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known",
 		},
-		later: []string{"tiers", "known", "store", "max_wait", "penalty", "candidate", "calendar"},
+		later: []string{"store", "max_wait", "penalty", "candidate", "calendar"},
 	},
-	partMatch:    {known: []string{"path", "method", "host", "ip"}, later: []string{"group", "not"}},
+	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
+	partTier:     {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
@@ -156,11 +160,15 @@ var familiar = map[part]map[string]string{
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",
 		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",
 	},
-	partRedirect: {"url": "to", "location": "to", "target": "to", "code": "status"},
-	partEdit:     {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
-	partOverload: {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
-	partRespond:  {"code": "status", "text": "body"},
-	partReject:   {"code": "status", "message": "detail"},
+	partTier: {
+		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
+	},
+	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
+	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
+	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
+	partOverload:  {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
+	partRespond:   {"code": "status", "text": "body"},
+	partReject:    {"code": "status", "message": "detail"},
 }
 
 // names returns all settings of a part.
@@ -175,6 +183,9 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if p == partTier && slices.Contains(settings[partRule].known, name) {
+			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
+		}
 		if other != p && slices.Contains(settings[other].known, name) {
 			return "it is a setting of " + homes[other]
 		}

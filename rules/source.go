@@ -10,20 +10,23 @@ import (
 
 const (
 	// maxFile is the most bytes of a file.
-	maxFile = 1 << 20
+	maxFile = 2 << 20
 	// maxValues is the most values of a file, aliases counted as what they stand for.
-	maxValues = 100_000
+	maxValues = 200_000
 	// maxMarks is the most places at which a value may begin; a file with more
 	// is refused before a tree is built of it, which would take 200 bytes and
 	// more for each.
-	maxMarks = 120_000
+	maxMarks = 240_000
 	// maxDepth is how deep lists and maps may be nested.
 	maxDepth = 32
 	// maxPatterns is how many alternatives the matches of a file have together;
 	// each takes some hundred bytes.
-	maxPatterns = 20_000
-	// maxErrors is how many errors of a file are kept.
+	maxPatterns = 100_000
+	// maxErrors is how many errors of a file are kept, to be sorted; of the others
+	// it is only known that they are there.
 	maxErrors = 1000
+	// maxShown is how many of them are shown.
+	maxShown = 100
 )
 
 // source is the text of a file in lines as YAML counts them, and what was found
@@ -34,8 +37,9 @@ type source struct {
 	errs  ErrorList
 	warns ErrorList
 	rule  string // the rule being read, for errors
-	more  bool   // there were more errors than are kept
-	at    mark   // the place asked for last
+	// How many errors and warnings there were beside those that are kept.
+	moreErrs, moreWarns int
+	at                  mark // the place asked for last
 
 	patterns int // alternatives of all matches so far
 }
@@ -50,7 +54,7 @@ type mark struct {
 func readSource(name string, data []byte) (*source, []byte) {
 	s := &source{name: name}
 	if len(data) > maxFile {
-		s.fail(0, 0, 1, "", "the file is larger than 1 MiB, which is the most")
+		s.fail(0, 0, 1, "", "the file is larger than 2 MiB, which is the most")
 		return s, nil
 	}
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
@@ -68,6 +72,9 @@ func readSource(name string, data []byte) (*source, []byte) {
 
 // splitLines splits text where YAML does: after CR LF, CR, LF, NEL, LS and PS.
 func splitLines(text string) []string {
+	if !strings.Contains(text, "\r") && !strings.Contains(text, "\u0085") && !strings.Contains(text, "\u2028") && !strings.Contains(text, "\u2029") {
+		return strings.Split(text, "\n")
+	}
 	var lines []string
 	for text != "" {
 		i := strings.IndexAny(text, "\r\n\u0085\u2028\u2029")
@@ -181,10 +188,14 @@ func (s *source) from(n, col int) string { return s.line(n)[s.offset(n, col):] }
 
 func (s *source) pos(line, col int) Pos { return Pos{File: s.name, Line: line, Col: col} }
 
-// full reports whether there are so many errors that no more are kept.
+// full reports whether there are so many errors that no more are kept. Who asks
+// has one more.
 func (s *source) full() bool {
-	s.more = s.more || len(s.errs) >= maxErrors
-	return len(s.errs) >= maxErrors
+	if len(s.errs) < maxErrors {
+		return false
+	}
+	s.moreErrs++
+	return true
 }
 
 // fail adds an error that spans n characters.
@@ -199,11 +210,13 @@ func (s *source) fail(line, col, n int, hint, format string, args ...any) *Error
 
 // warn adds a warning.
 func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
-	if len(s.warns) < maxErrors {
-		e := s.report(pos.Line, pos.Col, n, hint, format, args...)
-		e.Warning = true
-		s.warns = append(s.warns, e)
+	if len(s.warns) >= maxErrors {
+		s.moreWarns++
+		return
 	}
+	e := s.report(pos.Line, pos.Col, n, hint, format, args...)
+	e.Warning = true
+	s.warns = append(s.warns, e)
 }
 
 func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
@@ -228,14 +241,28 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// errors returns all errors, sorted. What is wrong with a value that aliases use
+// errors returns the errors, sorted. What is wrong with a value that aliases use
 // again is said once.
 func (s *source) errors() ErrorList {
 	s.errs.sort()
 	s.errs = slices.CompactFunc(s.errs, func(a, b *Error) bool { return a.Pos == b.Pos && a.Msg == b.Msg })
-	if s.more {
-		s.errs = append(s.errs, &Error{Pos: s.pos(0, 0), Len: 1, Msg: fmt.Sprintf("more than %d errors; the rest are not shown", maxErrors)})
-		s.more = false
+	return s.cut(s.errs, s.moreErrs)
+}
+
+// warnings returns the warnings, sorted.
+func (s *source) warnings() ErrorList {
+	s.warns.sort()
+	return s.cut(s.warns, s.moreWarns)
+}
+
+// cut returns the first of list, of which there are so many more than in it, and
+// how many are left out.
+func (s *source) cut(list ErrorList, more int) ErrorList {
+	if len(list) <= maxShown {
+		return list
 	}
-	return s.errs
+	rest := list[maxShown:]
+	e := &Error{Pos: s.pos(0, 0), Len: 1, Warning: rest[0].Warning, more: len(rest) + more - 1}
+	e.Msg = fmt.Sprintf("%s more; these are the first %d", ErrorList{e}.Count(), maxShown)
+	return append(list[:maxShown:maxShown], e)
 }

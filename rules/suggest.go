@@ -1,26 +1,40 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // nearest returns the name that word was probably meant to be: the one that the
-// fewest letters tell apart, and at most one, or two of a name of five or more.
-// It returns "" when none is near.
+// fewest letters tell apart, at most two, as long as one of the name is left. Of
+// names that are equally near it is the one that begins most like the word, then
+// the first. It returns "" when none is near.
 func nearest(word string, names []string) string {
-	best, bestDistance := "", 3
 	if len(word) > 64 {
 		return ""
 	}
+	best, bestDistance, bestPrefix := "", 3, 0
 	folded := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	for _, name := range names {
-		if diff := len(name) - len(word); diff < -2 || diff > 2 {
+		if diff := utf8.RuneCountInString(name) - utf8.RuneCountInString(word); diff < -2 || diff > 2 {
 			continue
 		}
-		d := distance(folded, strings.ToLower(name))
-		if d < bestDistance && (d < 2 || len(name) >= 5) {
-			best, bestDistance = name, d
+		plain := strings.ToLower(name)
+		d, prefix := distance(folded, strings.ReplaceAll(plain, "-", "_")), commonPrefix(folded, plain)
+		if d < min(3, len(name), utf8.RuneCountInString(word)) && (d < bestDistance || d == bestDistance && prefix > bestPrefix) {
+			best, bestDistance, bestPrefix = name, d, prefix
 		}
 	}
 	return best
+}
+
+// commonPrefix returns how many bytes a and b begin alike.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // didYouMean returns the hint that names the nearest of names, or "".

@@ -74,9 +74,10 @@ func (l *Listen) address() string {
 const httpPort = "80"
 
 // Secure reports whether l, one of f.Listen, speaks TLS: with `tls` every address
-// does but port 80, on which nobody speaks it, and a unix socket.
+// does but port 80, on which nobody speaks it, systemd's socket of the name http, and
+// unix sockets.
 func (f *File) Secure(l Listen) bool {
-	return f.TLS != nil && portOf(l.Addr) != httpPort && !strings.HasPrefix(l.Addr, "unix:")
+	return f.TLS != nil && !strings.HasPrefix(l.Addr, "unix:") && portOf(l.Addr) != httpPort && l.Addr != "systemd:http"
 }
 
 // overlap reports whether two addresses cannot both be listened on.

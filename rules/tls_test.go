@@ -91,6 +91,15 @@ func TestWithoutARedirectPort80StaysPlain(t *testing.T) {
 	if f.TLS.Redirect != nil {
 		t.Error("there is a redirect all the same")
 	}
+	f = parseTLS(t, `listen: ["systemd:http", "systemd:https", "unix:/run/gateway.sock"]`+"\ntls: { domains: [a.example.com], redirect: false }")
+	for i, want := range []bool{false, true, false} {
+		if got := f.Secure(f.Listen[i]); got != want {
+			t.Errorf("%s: secure %v, want %v", f.Listen[i].Addr, got, want)
+		}
+	}
+	if f := parseTLS(t, "listen: systemd:https\ntls: { domains: [a.example.com], redirect: \"systemd:http\" }"); f.TLS.Redirect.Addr != "systemd:http" {
+		t.Errorf("redirect is %+v", f.TLS.Redirect)
+	}
 	plain := parseTLS(t, `listen: ":443"`)
 	if plain.TLS != nil || plain.Secure(plain.Listen[0]) {
 		t.Error("without tls port 443 is secure")

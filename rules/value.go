@@ -34,6 +34,23 @@ func appendAddr(out []byte, a netip.Addr, bits, ipv6Bits int) ([]byte, bool) {
 	return append(out, b[:]...), true
 }
 
+// appendText appends the value of an attribute that is a text of the request
+// alone: of none that is an address, or a part of what a pattern took.
+func (f *Facts) appendText(out []byte, a Attribute) ([]byte, bool) {
+	start := len(out)
+	switch a.kind {
+	case kindHost:
+		out = append(out, f.Host...)
+	case kindMethod:
+		out = append(out, f.Method...)
+	case kindPath:
+		out = append(out, f.Path...)
+	default:
+		return f.appendChosen(out, a)
+	}
+	return out, !isBlank(out[start:])
+}
+
 // appendChosen appends the value of an attribute that the client chooses, and
 // reports whether the request has it.
 func (f *Facts) appendChosen(out []byte, a Attribute) ([]byte, bool) {

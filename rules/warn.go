@@ -9,8 +9,10 @@ import (
 // warnings adds what can be used but is seldom meant. It is called on a file
 // without errors.
 func (p *parser) warnings() {
+	p.index()
 	p.warnProxies()
 	p.warnRoutes()
+	p.warnGroups()
 	for _, n := range p.insecure {
 		p.warnAt(n, "name its authority in ca", "insecure: whoever is between the gateway and the server can pass for the server")
 	}
@@ -33,6 +35,19 @@ func (p *parser) warnings() {
 		p.warnRule(r)
 		p.rule = ""
 	}
+}
+
+// index makes the indexes of the file's rules and routes.
+func (p *parser) index() {
+	f := p.file
+	rules, routes := make([]*Match, len(f.Rules)), make([]*Match, len(f.Routes))
+	for i := range rules {
+		rules[i] = f.Rules[i].Match
+	}
+	for i := range routes {
+		routes[i] = f.Routes[i].Match
+	}
+	f.byRule, f.byRoute = newIndex(rules), newIndex(routes)
 }
 
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
@@ -65,19 +80,41 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, earlier := range p.file.Routes[:i] {
-			if p.covers(earlier.Match, r.Match, false) {
+		for _, j := range p.file.byRoute.mayCover(r.Match) {
+			if j >= i {
+				break
+			}
+			if earlier := &p.file.Routes[j]; p.covers(earlier.Match, r.Match, false) {
 				p.warn(r.Pos, 1, "put it before that one", "this route is never reached: the one at %s takes all its requests", earlier.Pos)
 				break
 			}
 		}
 	}
+	p.warnPriority()
 	if v := p.top.values["routes"]; v != nil && !catchAll {
 		p.warnAt(p.top.keys["routes"], "a last route without match takes the rest", "no route takes everything: other requests are answered 404")
 	}
 	for _, u := range p.file.Upstreams {
 		if !used[u.Name] {
 			p.warn(u.Pos, len(u.Name), "", "no route leads to upstream %s", quote(u.Name))
+		}
+	}
+}
+
+// warnPriority says that a priority decides nothing where nothing is ever refused
+// for overload. Once is enough.
+func (p *parser) warnPriority() {
+	if p.file.Overload.MaxInFlight > 0 {
+		return
+	}
+	routes := p.top.values["routes"]
+	if routes == nil {
+		return
+	}
+	for _, item := range routes.items {
+		if key := item.key("priority"); key != nil {
+			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
+			return
 		}
 	}
 }
@@ -104,7 +141,7 @@ func (m *Match) alternatives() int {
 	}
 	n := len(m.Any)
 	for _, c := range m.Any {
-		n += len(c.Paths) + len(c.Methods) + len(c.Hosts)
+		n += len(c.Paths) + len(c.Methods) + len(c.Hosts) + len(c.Groups) + c.Not.alternatives()
 		for _, is := range c.Values {
 			n += len(is.Globs)
 		}
@@ -115,13 +152,27 @@ func (m *Match) alternatives() int {
 func (p *parser) warnRule(r *RuleSpec) {
 	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
 	global := !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsGlobal() })
-	shorter := func(o *RuleSpec) bool { return o.Algorithm != concurrency && o.Rate.Period < time.Hour }
-	p.warnAlgorithm(r)
-	if r.Rate.Period >= time.Hour && !r.BurstGiven && r.Rate.Permits > 1 && !p.covered(r, shorter) {
-		p.warn(r.LimitPos, len(r.Limit), "add a burst, or a rule with a shorter period",
-			"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", r.Rate.Permits, r.Limit)
+	shorter := func(o *RuleSpec) bool {
+		for s := range o.plans() {
+			if s.Rate.Period >= time.Hour {
+				return false
+			}
+		}
+		return o.Algorithm != concurrency
 	}
-	if chosen && !p.covered(r, func(o *RuleSpec) bool { return o.bounds() }) {
+	for s := range r.plans() {
+		p.warnAlgorithm(r, s)
+		if s.Rate.Period >= time.Hour && !s.BurstGiven && s.Rate.Permits > 1 && !p.covered(r, shorter) {
+			p.warn(s.LimitPos, len(s.Limit), "add a burst, or a rule with a shorter period",
+				"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", s.Rate.Permits, s.Limit)
+		}
+	}
+	p.warnCosts(r)
+	if r.Fail == "closed" && r.Match.Everything() {
+		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
+			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
+	}
+	if p.chooses(r) && !p.covered(r, func(o *RuleSpec) bool { return o.bounds() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip",
 			"the client chooses %s, so it can have as many counters as it likes: no rule with key ip or global is on the same requests", NewRecipe(r.Key, r.Missing, 0))
 	}
@@ -134,24 +185,30 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 }
 
+// warnCosts says which patterns of a cost no request of the rule meets.
+func (p *parser) warnCosts(r *RuleSpec) {
+	for i := range r.Costs {
+		if c := &r.Costs[i]; !r.Match.meets(c.Pattern) {
+			p.warn(c.Pos, len(c.Pattern.text), "remove it, or widen the match",
+				"cost %s: the match of the rule takes no such request", quote(c.Pattern.text))
+		}
+	}
+}
+
 // warnAlgorithm says where another algorithm would serve better.
-func (p *parser) warnAlgorithm(r *RuleSpec) {
+func (p *parser) warnAlgorithm(r *RuleSpec, s *PlanSpec) {
 	const most, memory = 10_000, 256 << 20
-	width := len(r.Limit)
-	switch n := r.Rate.Permits; {
+	width := len(s.Limit)
+	switch n := s.Rate.Permits; {
 	case r.Algorithm == slidingWindow && n < 20:
-		p.warn(r.LimitPos, width, "use sliding_window_log, which is exact",
+		p.warn(s.LimitPos, width, "use sliding_window_log, which is exact",
 			"sliding_window with a limit of %d: the estimate is coarse below 20", n)
 	case r.Algorithm == slidingLog && n > most:
-		p.warn(r.LimitPos, width, "use sliding_window, which needs no more than any other algorithm",
+		p.warn(s.LimitPos, width, "use sliding_window, which needs no more than any other algorithm",
 			"sliding_window_log with a limit of %d remembers each of them: %s for each client at its limit", n, roughSize(16*float64(n)))
 	case r.Algorithm == slidingLog && 16*float64(n)*float64(r.MaxKeys) > memory:
-		p.warn(r.LimitPos, width, "lower max_keys, or use sliding_window",
+		p.warn(s.LimitPos, width, "lower max_keys, or use sliding_window",
 			"sliding_window_log remembers each request: %s when %d clients are at their limit (max_memory bounds it)", roughSize(16*float64(n)*float64(r.MaxKeys)), r.MaxKeys)
-	}
-	if r.Fail == "closed" && r.Match.Everything() {
-		p.warn(r.Pos, 1, "leave it out, or give the rule a match",
-			"fail: closed on a rule for every request: when its memory is full, clients not seen before are refused")
 	}
 }
 
@@ -167,13 +224,26 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for i := range p.file.Rules {
+	for _, i := range p.file.byRule.mayCover(r.Match) {
 		o := &p.file.Rules[i]
 		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
 		}
 	}
 	return false
+}
+
+// chooses reports whether a client can have as many counters of the rule as it
+// likes by what it writes into a request.
+func (p *parser) chooses(r *RuleSpec) bool {
+	free := func(a Attribute) bool {
+		return a.ClientChosen() && !slices.ContainsFunc(r.Known, func(name string) bool { return p.file.Groups[p.named[name]].lists(a) })
+	}
+	if slices.ContainsFunc(r.Key, free) {
+		return true
+	}
+	instead, _ := r.Missing.Attribute()
+	return len(r.Known) > 0 && instead.ClientChosen()
 }
 
 // byAddress reports whether an address alone says who shares a counter.
@@ -192,5 +262,5 @@ func (r *RuleSpec) perClient() bool {
 
 // skips reports whether some requests pass the rule by for want of a key.
 func (r *RuleSpec) skips() bool {
-	return r.Missing.Skips() && slices.ContainsFunc(r.Key, Attribute.ClientChosen)
+	return r.Missing.Skips() && (len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen))
 }

@@ -12,6 +12,7 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		ip     = "- {name: ip, limit: 100/m}\n"
 		key    = "- {name: key, key: header.X-Key, limit: 10/s}\n"
 		public = "upstream: http://a\nrules:\n"
+		groups = "groups: { g: { header.X-Key: abc } }\n"
 	)
 	for name, tt := range map[string]struct {
 		text string
@@ -29,6 +30,8 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"route never reached":    {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /a/b}\n- {}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
 		"route after a catchall": {"upstreams: {a: http://a}\nroutes:\n- {}\n- {match: GET /a}\nrules:\n" + ip, []string{"4:3 this route is never reached"}},
 		"no catch-all":           {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\nrules:\n" + ip, []string{"2:1 no route takes everything"}},
+		"priority alone":         {"upstreams: {a: http://a}\nroutes:\n- {match: /a/**}\n- {match: /b, priority: critical}\n- {priority: normal}\nrules:\n" + ip, []string{"4:15 priority without overload"}},
+		"priority, overload":     {"overload: {max_in_flight: 9}\nupstreams: {a: http://a}\nroutes:\n- {priority: critical}\nrules:\n" + ip, nil},
 		"unused upstream":        {"upstreams: {a: http://a, b: http://b}\nroutes: [{upstream: a}]\nrules:\n" + ip, []string{"1:26 no route leads to upstream \"b\""}},
 		"long period":            {public + "- {name: a, limit: 1000/h}\n", []string{"3:20 all 1000 of 1000/h may come in one second"}},
 		"long period, burst":     {public + "- {name: a, limit: 1000/h, burst: 10}\n", nil},
@@ -41,6 +44,17 @@ func TestWarningsNameWhatIsSeldomMeant(t *testing.T) {
 		"client-chosen, global":  {public + key + "- {name: all, key: global, limit: 9/s}\n", nil},
 		"client-chosen, dry run": {public + key + "- {name: ip, limit: 9/s, dry_run: true}\n", []string{"3:20 the client chooses header.X-Key"}},
 		"client-chosen, other":   {public + key + "- {name: ip, match: /a, limit: 9/s}\n", []string{"3:20 the client chooses header.X-Key"}},
+		"known":                  {groups + public + "- {name: key, key: header.X-Key, known: g, limit: 10/s}\n", nil},
+		"known by half":          {groups + public + "- {name: key, key: [header.X-Key, header.Y], known: g, limit: 10/s}\n", []string{"4:20 the client chooses header.X-Key + header.Y"}},
+		"known, another instead": {groups + public + "- {name: key, key: header.X-Key, known: g, missing: cookie.c, limit: 10/s}\n", []string{"4:20 the client chooses header.X-Key"}},
+		"known, skip":            {groups + public + "- {name: key, key: header.X-Key, known: g, missing: skip, limit: 10/s}\n", []string{"4:20 missing"}},
+		"unused group":           {groups + public + ip, []string{"1:11 group \"g\" is not used"}},
+		"group of a tier":        {groups + public + "- {name: ip, limit: 100/m, tiers: {g: {limit: 9/m}}}\n", nil},
+		"group of a match":       {groups + public + "- {name: ip, limit: 100/m, match: {not: {group: g}}}\n", nil},
+		"group of exempt":        {groups + "exempt: {group: g}\n" + public + ip, nil},
+		"group of block":         {groups + "block: [{group: g}]\n" + public + ip, nil},
+		"long period of a tier":  {groups + public + "- {name: ip, limit: 100/m, tiers: {g: {limit: 900/h}}}\n", []string{"4:47 all 900 of 900/h may come in one second"}},
+		"coarse in a tier":       {groups + public + "- {name: ip, algorithm: sliding_window, limit: 100/m, tiers: {g: {limit: 9/m}}}\n", []string{"4:74 sliding_window with a limit of 9"}},
 		"skip uncovered": {public + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n",
 			[]string{"3:20 the client chooses query.k", "3:20 missing"}},
 		"skip covered":        {public + ip + "- {name: key, key: query.k, missing: skip, limit: 9/s}\n", nil},

@@ -53,6 +53,7 @@ func TestAdminRefusesOtherHostsAndOrigins(t *testing.T) {
 	up := newUpstream(t, nil)
 	g := serve(t, listening("127.0.0.1:0", up.URL, 5))
 	_, port, _ := net.SplitHostPort(g.admin)
+	hostile, refused := 0, 0
 	for _, c := range []struct {
 		header []string
 		status int
@@ -79,9 +80,15 @@ func TestAdminRefusesOtherHostsAndOrigins(t *testing.T) {
 			method, path, _ := strings.Cut(r, " ")
 			if a := g.control(method, path, c.header...); a.status != c.status {
 				t.Errorf("%s with %q: %d, want %d", r, c.header, a.status, c.status)
+			} else if c.status == 403 {
+				refused++
 			}
 		}
+		if c.status == 403 {
+			hostile += 3
+		}
 	}
+	score(t, "S42", "%d of %d refused: other hosts, other origins, other sites", refused, hostile)
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {
@@ -154,17 +161,18 @@ rules:
 		}
 		return n
 	}
-	before := series()
-	for i := range 1000 {
+	before, n := series(), often(1000, 50_000)
+	for i := range n {
 		send(i)
 	}
-	if got := series(); got != before {
-		t.Errorf("%d series after 2000 odd requests, want %d as before", got, before)
+	got := series()
+	if got != before {
+		t.Errorf("%d series after %d odd requests, want %d as before", got, 2*n, before)
 	}
-	if n := g.metrics()[`gateway_rule_keys{rule="key"}`]; n != 1001 {
-		t.Errorf("%v keys, want 1001", n)
+	if keys := g.metrics()[`gateway_rule_keys{rule="key"}`]; keys != float64(n+1) {
+		t.Errorf("%v keys, want %d", keys, n+1)
 	}
-	t.Logf("%d series", before)
+	score(t, "S44", "%d series before and %d after %d odd methods, paths, hosts and keys", before, got, 2*n)
 }
 
 // An address that is hidden from the admin listener by its default.

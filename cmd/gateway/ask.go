@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -37,11 +38,18 @@ func newReload() *cobra.Command {
 
 func newHealthcheck() *cobra.Command {
 	var config, addr string
+	var alive bool
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
 		Short: "Exit 0 if the gateway on this machine takes traffic",
+		Long: "healthcheck exits 0 if the gateway on this machine takes traffic: its file is in force, it listens,\n" +
+			"and it is not stopping. With --alive it exits 0 if the process answers at all.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			status, text, err := ask(cmd.Context(), http.MethodGet, "/readyz", addr, config, 3*time.Second)
+			path := "/readyz"
+			if alive {
+				path = "/healthz"
+			}
+			status, text, err := ask(cmd.Context(), http.MethodGet, path, addr, config, 3*time.Second)
 			if err != nil {
 				return err
 			}
@@ -52,6 +60,7 @@ func newHealthcheck() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&alive, "alive", false, "ask whether the process answers, not whether it takes traffic")
 	configFlag(cmd, &config)
 	cmd.Flags().StringVar(&addr, "admin", "", "the `address` of the admin listener (default: what the file says)")
 	return cmd
@@ -65,11 +74,20 @@ func ask(ctx context.Context, method, path, given, config string, patience time.
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, nil)
+	transport := &http.Transport{} // no proxy of the environment between us
+	host := addr
+	if socket, ok := strings.CutPrefix(addr, "unix:"); ok {
+		host = "localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	client := &http.Client{Transport: &http.Transport{}} // no proxy of the environment between us
+	client := &http.Client{Transport: transport}
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if err != nil {

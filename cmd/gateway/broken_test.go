@@ -128,7 +128,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		case strings.HasPrefix(text, "!"):
 			form = reading
 		case name == "5 MB": // the fault is in no line
-			form = regexp.MustCompile(regexp.QuoteMeta(g.path) + `: .* 1 MiB`)
+			form = regexp.MustCompile(regexp.QuoteMeta(g.path) + `: .* 2 MiB`)
 		}
 		for _, e := range errorsOf(t, list[n-1]) {
 			if !form.MatchString(e) {
@@ -161,6 +161,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	t.Logf("%d broken files; the good one after them is active after %v; %d requests", n, time.Since(start), o.sent.Load())
 	eventually(t, "the metric says so", func() bool { return g.metrics()[ok] == 1 })
 	o.finish(t)
+	score(t, "S30", "%d files refused, 0 of %d requests failed", n, o.sent.Load())
 }
 
 // refusals returns the log lines of reloads that failed, in their order.

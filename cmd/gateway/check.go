@@ -11,6 +11,7 @@ import (
 
 	"gateway/proxy"
 	"gateway/proxy/certs"
+	"gateway/reload"
 	"gateway/rules"
 )
 
@@ -41,6 +42,9 @@ func newCheck() *cobra.Command {
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	file, err := rules.Parse(name, data)
+	if err == nil {
+		file, err = file.ReadGroups(nil, reload.ReadFile)
+	}
 	var snap *proxy.Snapshot
 	var doubts rules.ErrorList
 	if err == nil {
@@ -88,6 +92,9 @@ func describeRules(out io.Writer, set *rules.Set) {
 			who = "for all together"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
+		for _, tier := range r.Tiers {
+			fmt.Fprintf(w, "  \t\t  of %s\t%s\n", tier.Tier, tier.Describe())
+		}
 	}
 	w.Flush()
 }

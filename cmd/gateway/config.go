@@ -50,7 +50,7 @@ func readConfig(path string, in io.Reader) ([]byte, error) {
 }
 
 // maxConfig is a little over what Parse takes, so that it is Parse that refuses.
-const maxConfig = 1<<20 + 4096
+const maxConfig = 2<<20 + 4096
 
 // stdinName is what positions in a file from stdin begin with.
 const stdinName = "stdin"

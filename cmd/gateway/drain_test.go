@@ -29,7 +29,7 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 	one := up.hold(t, 50, "done", func() (answer, error) { return g.try("GET", "/") })
 	two := up.hold(t, 20, "done", func() (answer, error) { return request(h2, "GET", "http://"+g.addr+"/") })
 	var sockets []*webSocket
-	for range 5 {
+	for range 10 {
 		ws := dialWebSocket(t, g.addr, "/ws")
 		ws.exchange(t, "hello")
 		sockets = append(sockets, ws)
@@ -60,7 +60,8 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 		ws.exchange(t, "still here")
 	}
 	close(up.open)
-	if a, b, c := one(), two(), late(); a != 50 || b != 20 || c != 5 {
+	a, b, c := one(), two(), late()
+	if a != 50 || b != 20 || c != 5 {
 		t.Errorf("%d of 50, %d of 20 over HTTP/2, %d of 5 late requests finished", a, b, c)
 	}
 	select {
@@ -80,7 +81,8 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 	if code := g.exit(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	t.Logf("ended after %v", time.Since(start))
+	score(t, "S41", "%d of 50, %d of 20 over HTTP/2, %d of 5 late requests finish; %d WebSockets end within the grace; exit 0 after %v",
+		a, b, c, len(sockets), time.Since(start).Round(100*time.Millisecond))
 }
 
 func TestDrainEndsAsSoonAsNothingIsInProgress(t *testing.T) {

@@ -83,8 +83,9 @@ func TestRequestsOfARemovedRuleAndUpstreamFinish(t *testing.T) {
 	}
 	ws.exchange(t, "after")
 	close(old.open)
-	if n := wait(); n != 50 {
-		t.Errorf("%d of 50 requests in progress finished", n)
+	finished := wait()
+	if finished != 50 {
+		t.Errorf("%d of 50 requests in progress finished", finished)
 	}
 	ws.exchange(t, "still")
 	ws.Close()
@@ -95,4 +96,5 @@ func TestRequestsOfARemovedRuleAndUpstreamFinish(t *testing.T) {
 		g.client.CloseIdleConnections()
 		return g.metrics()["process_open_fds"] < 30
 	})
+	score(t, "S33", "%d of 50 requests and a WebSocket finish", finished)
 }

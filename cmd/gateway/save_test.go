@@ -192,6 +192,7 @@ func TestEverySaveIsActiveAtOnceUnderLoad(t *testing.T) {
 		t.Errorf("%d units are used after %d requests passed", used, passed)
 	}
 	flat(t, g, before)
+	score(t, "S29", "%d of %d saves active on the built gateway, median %v, longest %v", len(took), version, took[len(took)/2].Round(time.Millisecond), longest.Round(time.Millisecond))
 }
 
 // flat fails unless the gateway has as many goroutines and open files as before.

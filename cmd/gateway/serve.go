@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type server struct {
 	clock  *proxy.Clock
 	loop   *reload.Loop // nil without a file to follow
 
+	inherited map[string][]*os.File // sockets that systemd has bound, by name
+
+	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
@@ -46,7 +50,7 @@ type server struct {
 }
 
 func newServer(name string, out, errs io.Writer, color string) *server {
-	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock()}
+	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets()}
 	s.access = proxy.NewAccessLog(out, "off")
 	s.certs = certs.New(s.log.Logger)
 	return s
@@ -54,18 +58,55 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
-	s.loop = &reload.Loop{Path: path, Logger: s.log.Logger, Apply: s.apply, Stale: func() bool { return s.gateway.Stale() || s.certs.Stale() }}
+	s.loop = &reload.Loop{
+		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.beside,
+		Stale: func() bool { return s.gateway.Stale() || s.certs.Stale() },
+	}
+}
+
+// parsed is the file that was read last, so that it is parsed once.
+type parsed struct {
+	data []byte
+	file *rules.File
+	err  error
+}
+
+// parse parses a version of the file.
+func (s *server) parse(data []byte) (*rules.File, error) {
+	if p := &s.parsed; p.file == nil && p.err == nil || !bytes.Equal(data, p.data) {
+		p.file, p.err = rules.Parse(s.name, data)
+		p.data = data
+	}
+	return s.parsed.file, s.parsed.err
+}
+
+// beside returns the files to follow beside the configuration.
+func (s *server) beside(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return nil // which apply says
+	}
+	return file.GroupFiles()
 }
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
-	file, err := rules.Parse(s.name, data)
+	file, err := s.parse(data)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	var before *proxy.Snapshot
+	var running *rules.Set
 	if s.gateway != nil {
 		before = s.gateway.Current()
+		running = before.Rules()
+	}
+	read := reload.ReadFile
+	if s.loop != nil {
+		read = s.loop.ReadFile
+	}
+	if file, err = file.ReadGroups(running, read); err != nil {
+		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	secure, err := s.secure(file, err)
@@ -76,7 +117,9 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if first {
 		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
 		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
+		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
+		s.admin.SocketMode = 0o660 // the owner and the group
 	}
 	public, private, err := s.bind(file)
 	if err != nil {
@@ -89,7 +132,8 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
-	s.certs.Commit(secure)
+	names := renewed(before, snap, secure)
+	s.certs.Commit(secure, public.At)
 	settings := doorSettings(file)
 	settings.TLS = secure.Config()
 	public.Commit(settings)
@@ -97,10 +141,12 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
-	for _, w := range slices.Concat(file.Warnings, secure.Warnings()) {
-		s.log.Warn("configuration", "warning", w.Error())
+	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
+		for _, w := range slices.Concat(file.Warnings, secure.Warnings()) {
+			s.log.Warn("configuration", "warning", w.Error())
+		}
 	}
-	return s.changed(before, snap), nil
+	return s.changed(before, snap, names), nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
@@ -141,33 +187,46 @@ func bindProblem(file *rules.File, err error) error {
 	return fmt.Errorf("%v: cannot listen on %s: %v", pos, b.Addr, b.Err)
 }
 
-func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
+func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Change {
 	if before == nil {
 		return reload.Change{Attrs: []slog.Attr{
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
 		}}
 	}
-	diff := now.Rules().Change(before.Rules()).String()
-	if now.Rules().Hash == before.Rules().Hash {
-		diff = "files of " + renewed(before, now)
+	change := now.Rules().Change(before.Rules())
+	diff := change.String()
+	if renewed != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = "files of " + renewed
+		if !change.Empty() {
+			diff += "; " + change.String()
+		}
 	}
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names the upstreams of which now has another pool. If there is none, the
-// files are those of tls.
-func renewed(before, now *proxy.Snapshot) string {
+// renewed names what has other files now: the upstreams of which now has another
+// pool, and tls. It is "" if nothing has.
+func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
 	var names []string
-	for name, p := range now.Pools() {
-		if before.Pools()[name] != p {
-			names = append(names, strconv.Quote(name))
+	if before != nil {
+		for name, p := range now.Pools() {
+			if before.Pools()[name] != p {
+				names = append(names, strconv.Quote(name))
+			}
 		}
 	}
-	if len(names) == 0 {
+	slices.Sort(names)
+	text := ""
+	if len(names) > 0 {
+		text = "upstream " + strings.Join(names, ", ")
+	}
+	switch {
+	case !secure.Renewed():
+		return text
+	case text == "":
 		return "tls"
 	}
-	slices.Sort(names)
-	return "upstream " + strings.Join(names, ", ")
+	return text + " and tls"
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {
@@ -235,6 +294,8 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 		ready()
 	}
 	daemon.SdNotify(false, daemon.SdNotifyReady)
+	wg.Go(func() { pat(work) })
+	s.warnUnused()
 	// From here until it has ended the loop alone changes what is open.
 	follow, unfollow := context.WithCancel(work)
 	defer unfollow()

@@ -28,8 +28,8 @@ func TestStormOfSavesEndsInTheLastOne(t *testing.T) {
 	if most := int(took/(100*time.Millisecond)) + 1; n > most {
 		t.Errorf("%d reloads in %v, want at most one each 100 ms", n, took)
 	}
-	t.Logf("%d saves in %v: %d reloads, %d requests", saves, took, n, o.sent.Load())
 	flat(t, g, before)
+	score(t, "S32", "%d saves in %v, %d reloads, 0 of %d requests failed or saw a mixed list", saves, took.Round(time.Millisecond), n, o.sent.Load())
 }
 
 func TestReloadOnRequestAHundredTimesLeavesNothingBehind(t *testing.T) {
@@ -50,6 +50,7 @@ func TestReloadOnRequestAHundredTimesLeavesNothingBehind(t *testing.T) {
 	}
 	o.finish(t)
 	flat(t, g, before)
+	score(t, "S32", "100 reloads asked for, goroutines and files as before")
 }
 
 // What the kernel does not tell is found by looking every 3 s.

@@ -34,7 +34,7 @@ var (
 	dropped   = desc("log_dropped_total", "Log lines dropped because their queue was full or they could not be written.")
 
 	conns   = desc("connections", "Connections open, tunnels included.")
-	refused = desc("connections_refused_total", "Connections closed as soon as they had come.", "reason")
+	refused = desc("connections_refused_total", "Connections closed as soon as they had come, or for a flood of HTTP/2 frames.", "reason")
 	shed    = desc("overload_shed_total", "Requests refused because too many were in progress.", "priority")
 
 	decisions = desc("rule_decisions_total", "What rules decided.", "rule", "tier", "result")
@@ -113,24 +113,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(shed, float64(o.Live.Shed[p].Load()), p.String())
 		}
 	}
-	for _, r := range snap.Rules().Rules {
-		live := r.Live
-		for _, d := range []struct {
-			result string
-			n      int64
-		}{
-			{"allowed", live.Allowed.Load()}, {"rejected", live.Rejected.Load()},
-			{"dry_run_rejected", live.DryRunRejected.Load()}, {"failed_closed", live.FailedClosed.Load()},
-			{"skipped", live.Skipped.Load()},
-		} {
-			counter(decisions, float64(d.n), r.Name, "", d.result)
-		}
-		stats := live.Table.Stats()
-		counter(units, float64(live.Units.Load()), r.Name)
-		counter(nearLimit, float64(live.NearLimit.Load()), r.Name)
-		gauge(keys, float64(stats.Keys), r.Name)
-		counter(evictions, float64(stats.Evictions), r.Name)
-	}
+	ruleMetrics(snap.Rules(), counter, gauge)
 	for name, p := range snap.Pools() {
 		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {

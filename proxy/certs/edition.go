@@ -50,7 +50,7 @@ func placesOf(f *rules.File) challengePlaces {
 		switch {
 		case f.Secure(l) && p.alpn == "":
 			p.alpn = l.Addr
-		case !f.Secure(l) && strings.HasSuffix(l.Addr, ":80"):
+		case !f.Secure(l) && !strings.HasPrefix(l.Addr, "unix:"):
 			p.http = l.Addr
 		}
 	}
@@ -162,8 +162,9 @@ func (ed *edition) knows(host string) bool {
 	return ed.domains[host] || ed.book.Load().named(strings.Trim(host, "[]")) != nil
 }
 
-// manage makes what certmagic needs for the domains.
-func (ed *edition) manage() {
+// manage makes what certmagic needs for the domains. at returns the address really
+// listened on for one of the file.
+func (ed *edition) manage(at func(string) string) {
 	if len(ed.domains) == 0 {
 		return
 	}
@@ -176,8 +177,8 @@ func (ed *edition) manage() {
 	}
 	cache := ed.m.openCache()
 	ed.acme = certmagic.New(cache, c)
-	host, alpnPort := split(ed.where.alpn)
-	httpHost, httpPort := split(ed.where.http)
+	host, alpnPort := split(at(ed.where.alpn))
+	httpHost, httpPort := split(at(ed.where.http))
 	if host == "" {
 		host = httpHost
 	}

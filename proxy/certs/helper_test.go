@@ -92,7 +92,7 @@ func (s *site) apply(text string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.m.Commit(c)
+	s.m.Commit(c, o.At)
 	o.Commit(proxy.DoorSettings{ReadHeader: patience, HeaderBytes: 80 << 10, TLS: c.Config()})
 	return nil
 }

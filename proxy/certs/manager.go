@@ -160,6 +160,13 @@ func (c *Change) Config() *tls.Config {
 	return c.ed.config
 }
 
+// Renewed reports whether the files of tls have changed, but not what the file says
+// of it.
+func (c *Change) Renewed() bool {
+	old := c.m.current.Load()
+	return old != nil && c.ed != nil && old.spec.Equal(c.ed.spec) && c.book != nil
+}
+
 // Warnings returns what is odd about the files, and about the storage folder.
 func (c *Change) Warnings() rules.ErrorList { return c.warnings }
 
@@ -177,12 +184,12 @@ func Files(f *rules.File) (rules.ErrorList, error) {
 }
 
 // Commit puts c, prepared on what is in force, in force itself: certificates in
-// storage are served from now on, others are ordered in the background. It cannot
-// fail.
-func (m *Manager) Commit(c *Change) {
+// storage are served from now on, others are ordered in the background. at returns the
+// address really listened on for one of the file. It cannot fail.
+func (m *Manager) Commit(c *Change, at func(addr string) string) {
 	old := m.current.Load()
 	if c.ed != old && c.ed != nil {
-		c.ed.manage()
+		c.ed.manage(at)
 	}
 	var before *book
 	if old != nil {

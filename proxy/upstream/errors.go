@@ -35,6 +35,19 @@ func (e *ConnectError) Error() string { return "connecting: " + e.Err.Error() }
 // Unwrap returns the error of the dial or of the TLS handshake.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
+// isOurs reports whether err is a want of the gateway's own machine, of file
+// descriptors, ports or memory. It says nothing about the server that was dialled.
+func isOurs(err error) bool {
+	for _, want := range [...]error{
+		syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM,
+	} {
+		if errors.Is(err, want) {
+			return true
+		}
+	}
+	return false
+}
+
 // AnswerError says that a server answered with what cannot be passed on: a 101
 // nobody asked for, a status outside 200 to 999, a flood of interim answers.
 type AnswerError struct{ Reason string }
@@ -72,8 +85,9 @@ func (*StallError) Timeout() bool { return true }
 // Status tells apart why r got no answer from its upstream: 499 the client went
 // away, 408 it sent its body too slowly, 400 its body is malformed, 504 the
 // upstream was too slow, 503 every server is busy, or down and taking no
-// connection, 502 anything else (refused, reset, malformed, a header too large, no
-// connection within connect_timeout). r is the client's request.
+// connection, or the gateway has no descriptor or port left for one, 502 anything
+// else (refused, reset, malformed, a header too large, no connection within
+// connect_timeout). r is the client's request.
 func Status(err error, r *http.Request) int {
 	if body, ok := errors.AsType[*ClientBodyError](err); ok {
 		return clientStatus(body.Err, r)
@@ -91,7 +105,10 @@ func Status(err error, r *http.Request) int {
 	if _, down := errors.AsType[*DownError](err); busy || down {
 		return http.StatusServiceUnavailable
 	}
-	if _, ok := errors.AsType[*ConnectError](err); ok {
+	if c, ok := errors.AsType[*ConnectError](err); ok {
+		if isOurs(c.Err) {
+			return http.StatusServiceUnavailable
+		}
 		return http.StatusBadGateway
 	}
 	if isTimeout(err) {

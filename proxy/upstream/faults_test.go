@@ -44,6 +44,7 @@ func TestUpstreamFaultsAreToldApart(t *testing.T) {
 		{"eight early hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 8) + ok + "Content-Length: 0\r\n\r\n", 200},
 		{"nine early hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 9) + ok + "Content-Length: 0\r\n\r\n", 502},
 	}
+	right := 0
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			addr := answering(t, test.answer)
@@ -64,18 +65,21 @@ func TestUpstreamFaultsAreToldApart(t *testing.T) {
 			if failed := test.want == 502; stats.InFlight != 0 || failed != (stats.Failures == tries) {
 				t.Errorf("got %+v", stats)
 			}
+			right++
 		})
 	}
+	t.Attr("S17", fmt.Sprintf("%d of %d odd answers told apart", right, len(tests)))
 }
 
 func TestNoConnectionIsABadGateway(t *testing.T) {
-	for name, server := range map[string]string{
+	ways := map[string]string{
 		"refused":      "http://" + refused(t),
 		"unknown name": "http://nowhere.invalid",
 		"unroutable":   "http://192.0.2.1:9", // swallowed or unreachable, by the machine's routes
 		"no TLS":       "https://" + answering(t, "HTTP/1.1 200 OK\r\n\r\n"),
 		"silent TLS":   "https://" + raw(t, func(c net.Conn, _ *bufio.Reader) { io.Copy(io.Discard, c) }),
-	} {
+	}
+	for name, server := range ways {
 		s := spec(t, server)
 		s.ConnectTimeout = 200 * time.Millisecond
 		d := &door{}
@@ -92,6 +96,7 @@ func TestNoConnectionIsABadGateway(t *testing.T) {
 			t.Errorf("%s: got %v, want one ConnectError", name, errs)
 		}
 	}
+	t.Attr("S17", fmt.Sprintf("%d ways to have no connection are 502", len(ways)))
 }
 
 func TestSilentUpstreamIsAGatewayTimeout(t *testing.T) {
@@ -125,6 +130,7 @@ func TestSilentUpstreamIsAGatewayTimeout(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
+	t.Attr("S17", "silence is 504")
 }
 
 func TestBrokenOffAnswerIsNeverWhole(t *testing.T) {
@@ -178,6 +184,7 @@ func TestUnasked101LeaksNothing(t *testing.T) {
 		}
 		receive(t, "the upstream's connection closed", closed)
 	}
+	t.Attr("S17", fmt.Sprintf("0 of %d connections of an unasked 101 leaked", 2*len(asks)))
 }
 
 func TestOnlyAWebSocketUpgradeReachesTheUpstream(t *testing.T) {
@@ -271,5 +278,7 @@ func TestErrorsLeaveNoGoroutine(t *testing.T) {
 		get(t, c, gw.URL)
 	}
 	p.Close()
-	eventually(t, "goroutines at the baseline", func() bool { return runtime.NumGoroutine() <= before+5 })
+	after := 0
+	eventually(t, "goroutines at the baseline", func() bool { after = runtime.NumGoroutine(); return after <= before+5 })
+	t.Attr("S17", fmt.Sprintf("%d goroutines before 200 errors, %d after", before, after))
 }

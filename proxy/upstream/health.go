@@ -38,7 +38,9 @@ func (p *Pool) watch(ctx context.Context, s *Server) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.judge(s, err)
+		if !isOurs(err) { // which says nothing, for or against
+			p.judge(s, err)
+		}
 		wait = max(0, jitter(h.Interval)-time.Since(start))
 	}
 }

@@ -3,9 +3,12 @@ package upstream
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +30,7 @@ func checked(t testing.TB, servers ...string) *rules.Upstream {
 
 // answers plays a server's answers to checks, without a network.
 type answers struct {
-	status atomic.Int32 // 0: no connection; 1: silence
+	status atomic.Int32 // 0: no connection; 1: silence; 2: none of ours to ask with
 	asked  atomic.Int32
 }
 
@@ -36,6 +39,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch code := int(a.status.Load()); code {
 	case 0:
 		return nil, errors.New("refused")
+	case 2: // no descriptor for a connection
+		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	case 1:
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -91,6 +96,24 @@ func TestTheFirstCheckDecidesAndThenTwoInARow(t *testing.T) {
 		rounds(2)
 		if up(1) {
 			t.Error("a silent server is up")
+		}
+	})
+}
+
+func TestACheckThatCouldNotBeMadeSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, a := played(t, checked(t, "http://a", "http://b"))
+		a[1].status.Store(0)
+		p.Start()
+		defer p.Close()
+		rounds(1)
+		for _, check := range a {
+			check.status.Store(2)
+		}
+		failed := p.Stats()[1].CheckFailures
+		rounds(5)
+		if s := p.Stats(); !s[0].Up || s[1].Up || s[0].CheckFailures != 0 || s[1].CheckFailures != failed {
+			t.Errorf("%+v, want what the last checks said that were made", s)
 		}
 	})
 }

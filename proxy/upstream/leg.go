@@ -153,8 +153,11 @@ func (f *flight) blame(err error) error {
 	if left {
 		return err
 	}
-	f.server.failures.Add(1)
 	a := &f.attempt
+	if !a.connected.Load() && isOurs(err) {
+		return &ConnectError{err} // no server is the worse for it
+	}
+	f.server.failures.Add(1)
 	if !a.connected.Load() && isNetwork(err) {
 		err = &ConnectError{err}
 		f.pool.failed(f.server)

@@ -1,11 +1,15 @@
 package upstream
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -196,6 +200,60 @@ func TestServerThatResetsIsTakenOut(t *testing.T) {
 		}
 		if bads != want || p.Stats()[0].Up || p.Stats()[0].Failures != rowOut {
 			t.Errorf("retries %d: got %d times 502 and %+v, want %d and out", retries, bads, p.Stats()[0], want)
+		}
+	}
+}
+
+// starve makes every dial of s fail as when the gateway has run out of what it is.
+func starve(s *Server, what syscall.Errno) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", what)}
+	}
+	for _, t := range s.transports() {
+		t.DialContext = dial
+	}
+}
+
+func TestAWantOfOurOwnIsNotTheServersFault(t *testing.T) {
+	for _, what := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM} {
+		d, p := &door{}, newPool(t, spec(t, "http://127.0.0.1:1", "http://127.0.0.1:2"))
+		starve(p.servers[0], what)
+		starve(p.servers[1], what)
+		gw := gateway(t, p, d)
+		c := client(t)
+		for range 4 * rowOut {
+			res, err := c.Get(gw.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("%v: status %d, want 503", what, res.StatusCode)
+			}
+		}
+		for _, s := range p.Stats() {
+			if !s.Up || s.Failures != 0 || s.InFlight != 0 {
+				t.Errorf("%v: %s: %+v, want it in and blamed for nothing", what, s.URL, s)
+			}
+		}
+	}
+}
+
+// A port that one destination has no more of is there for another.
+func TestAWantOfPortsGoesOnToTheNextServer(t *testing.T) {
+	up := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	p := newPool(t, spec(t, "http://127.0.0.1:1", up.URL))
+	starve(p.servers[0], syscall.EADDRNOTAVAIL)
+	gw := gateway(t, p, &door{})
+	c := client(t)
+	for range 10 {
+		res, err := c.Post(gw.URL, "text/plain", strings.NewReader("hi"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("status %d, want 200 of the other server", res.StatusCode)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func ours(f newBucket, n numbers, passed bool) limiter {
 			ctx, buf, claims := context.Background(), make([]byte, 0, 256), make([]limit.Claim, 1)
 			one := func(now limit.Instant, key string) bool {
 				buf = append(buf[:0], key...)
-				claims[0] = limit.Claim{Table: t, Gen: 1, Key: secret.Digest(buf), N: 1}
+				claim(&claims[0], t, secret.Digest(buf))
 				_, v := l.Acquire(ctx, now, claims)
 				return v.OK
 			}
@@ -92,6 +92,12 @@ func ours(f newBucket, n numbers, passed bool) limiter {
 	}
 }
 
+// claim builds a claim of one unit in c, which an earlier request may have used.
+func claim(c *limit.Claim, t *limit.Table, key limit.Digest) {
+	c.Table, c.Gen, c.Mode, c.Closed, c.Pending, c.Tag = t, 1, limit.Enforce, false, false, 0
+	c.Key, c.N, c.Spare, c.Most = key, 1, 0, nil
+}
+
 func oursTwo(first, second numbers) func() checkTwo {
 	budget := limit.NewBudget(1 << 40)
 	t, u := newTable(tokenBucket, first, budget), newTable(tokenBucket, second, budget)
@@ -101,9 +107,9 @@ func oursTwo(first, second numbers) func() checkTwo {
 		ctx, buf, claims := context.Background(), make([]byte, 0, 256), make([]limit.Claim, 2)
 		return func(a, b string) bool {
 			buf = append(buf[:0], a...)
-			claims[0] = limit.Claim{Table: t, Gen: 1, Key: secret.Digest(buf), N: 1}
+			claim(&claims[0], t, secret.Digest(buf))
 			buf = append(buf[:0], b...)
-			claims[1] = limit.Claim{Table: u, Gen: 1, Key: secret.Digest(buf), N: 1}
+			claim(&claims[1], u, secret.Digest(buf))
 			_, v := l.Acquire(ctx, clk.now(), claims)
 			return v.OK
 		}

@@ -1,0 +1,52 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gateway/rules"
+)
+
+// verdicts are the results of a rule's plans. Sorted, as a scrape wants them:
+// what comes in order costs little to sort, and ten thousand rules are many lines.
+var verdicts = []struct {
+	result string
+	count  func(*rules.PlanLive) int64
+	can    func(*rules.Rule) bool // whether the rule can ever decide so
+}{
+	{"allowed", func(l *rules.PlanLive) int64 { return l.Allowed.Load() }, func(*rules.Rule) bool { return true }},
+	{"dry_run_rejected", func(l *rules.PlanLive) int64 { return l.DryRunRejected.Load() }, func(r *rules.Rule) bool { return r.DryRun }},
+	{"failed_closed", func(l *rules.PlanLive) int64 { return l.FailedClosed.Load() }, func(r *rules.Rule) bool { return r.Closed && !r.DryRun }},
+	{"rejected", func(l *rules.PlanLive) int64 { return l.Rejected.Load() }, func(r *rules.Rule) bool { return !r.DryRun }},
+}
+
+// ruleMetrics passes on the counters of all rules. What a rule cannot decide, and
+// has not before an edit, is left out.
+func ruleMetrics(set *rules.Set, counter, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	all := slices.SortedFunc(slices.Values(set.Rules), func(a, b *rules.Rule) int { return strings.Compare(a.Name, b.Name) })
+	for _, v := range verdicts {
+		for _, r := range all {
+			for p := range r.Plans() {
+				if n := v.count(p.Live); n > 0 || v.can(r) {
+					counter(decisions, float64(n), r.Name, p.Tier, v.result)
+				}
+			}
+		}
+	}
+	for _, r := range all {
+		if n := r.Live.Skipped.Load(); n > 0 || r.Skips() { // before any tier is looked for
+			counter(decisions, float64(n), r.Name, "", "skipped")
+		}
+		counter(units, float64(r.Live.Units.Load()), r.Name)
+		counter(nearLimit, float64(r.Live.NearLimit.Load()), r.Name)
+		var held, evicted int64
+		for _, t := range r.Tables() {
+			stats := t.Stats()
+			held, evicted = held+stats.Keys, evicted+stats.Evictions
+		}
+		gauge(keys, float64(held), r.Name)
+		counter(evictions, float64(evicted), r.Name)
+	}
+}

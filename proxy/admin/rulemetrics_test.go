@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gateway/proxy"
+	"gateway/rules"
+)
+
+// scrape returns the lines of /metrics that begin so, of a gateway with these
+// rules after before has changed its counters.
+func scrape(t *testing.T, text, begin string, before func(*rules.Set)) []string {
+	t.Helper()
+	f, err := rules.Parse("gateway.yaml", []byte("upstream: http://127.0.0.1:1\nrules:\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := proxy.Build(f, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := proxy.New(proxy.Config{Clock: proxy.NewClock()}, snap)
+	t.Cleanup(g.Close)
+	before(snap.Rules())
+	h := NewHandler(Config{Gateway: g, Ready: func() bool { return true }, Reloads: func() Reloads { return Reloads{} }})
+	r, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+	r.Host = "127.0.0.1:9900"
+	h.ServeHTTP(w, r)
+	var lines []string
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, begin) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+func TestARuleHasALineForEachThingItMayDecide(t *testing.T) {
+	got := scrape(t, `
+  - { name: z, limit: 1/m }
+  - { name: dry, limit: 1/m, dry_run: true }
+  - { name: closed, limit: 1/m, fail: closed, match: /x }
+  - { name: skips, limit: 1/m, key: header.X, missing: skip }
+  - { name: once-dry, limit: 1/m }
+`, "gateway_rule_decisions_total", func(s *rules.Set) {
+		s.Rule("z").Base.Live.Rejected.Add(3)
+		s.Rule("once-dry").Base.Live.DryRunRejected.Add(2)
+		s.Rule("skips").Live.Skipped.Add(1)
+	})
+	line := func(result, rule, n string) string {
+		return `gateway_rule_decisions_total{result="` + result + `",rule="` + rule + `",tier=""} ` + n
+	}
+	want := []string{
+		line("allowed", "closed", "0"), line("allowed", "dry", "0"), line("allowed", "once-dry", "0"), line("allowed", "skips", "0"), line("allowed", "z", "0"),
+		line("dry_run_rejected", "dry", "0"), line("dry_run_rejected", "once-dry", "2"),
+		line("failed_closed", "closed", "0"),
+		line("rejected", "closed", "0"), line("rejected", "once-dry", "0"), line("rejected", "skips", "0"), line("rejected", "z", "3"),
+		line("skipped", "skips", "1"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

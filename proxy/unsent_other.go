@@ -1,0 +1,9 @@
+//go:build !linux
+
+package proxy
+
+import "net"
+
+func boundUnsent(net.Conn) {}
+
+func untaken(net.Conn) int { return 0 }

@@ -1,0 +1,161 @@
+package reload
+
+import (
+	"crypto/sha256"
+	"errors"
+	"os"
+	"slices"
+	"time"
+)
+
+const (
+	// maxBeside is the most that is read of a file beside the configuration: one
+	// more than such a file may have, so that Apply can see that it is too large.
+	maxBeside = 64<<20 + 1
+	// alwaysRead is how large such a file may be and still be read at every look.
+	// A larger one is read when its size, its time or the file itself is another.
+	alwaysRead = 1 << 20
+	// doubt is how old a file's time must be to say anything: two saves right
+	// after one another may have the same.
+	doubt = 2 * time.Second
+)
+
+// beside looks at the files that the configuration names. It is used by one
+// goroutine.
+type beside struct {
+	names func(data []byte) []string // Loop.Beside
+	of    mark                       // the content whose files these are
+	files []*besideFile
+}
+
+// besideFile is one such file.
+type besideFile struct {
+	path string
+	info os.FileInfo // of when it was read; nil when it could not be
+	read time.Time
+	view view // without the data
+}
+
+// look returns v with what the files hold that its content names.
+func (b *beside) look(v view) view {
+	if b.names == nil || v.err != nil {
+		return v
+	}
+	if v.mark != b.of {
+		b.of = v.mark
+		b.rename(b.names(v.data))
+	}
+	if len(b.files) == 0 {
+		return v
+	}
+	sum := sha256.New()
+	sum.Write(v.mark.sum[:])
+	for _, f := range b.files {
+		f.look()
+		sum.Write([]byte{f.view.mark.kind})
+		sum.Write(f.view.mark.sum[:])
+		v.beside = append(v.beside, besideView{f.path, f.view.mark})
+		v.absent = v.absent || f.view.err != nil
+		if f.view.unfinished && !v.unfinished {
+			v.unfinished, v.which = true, f.path
+		}
+	}
+	v.mark = mark{kind: 'b'}
+	sum.Sum(v.mark.sum[:0])
+	return v
+}
+
+// rename makes paths the files that are looked at. What is known of those that
+// were already is kept.
+func (b *beside) rename(paths []string) {
+	old := b.files
+	b.files = nil
+	for _, path := range paths {
+		if slices.ContainsFunc(b.files, func(f *besideFile) bool { return f.path == path }) {
+			continue
+		}
+		f := &besideFile{path: path}
+		if i := slices.IndexFunc(old, func(f *besideFile) bool { return f.path == path }); i >= 0 {
+			f = old[i]
+		}
+		b.files = append(b.files, f)
+	}
+}
+
+// paths returns the files that are looked at.
+func (b *beside) paths() []string {
+	paths := make([]string, len(b.files))
+	for i, f := range b.files {
+		paths[i] = f.path
+	}
+	return paths
+}
+
+// look reads the file, unless it is large and plainly the same.
+func (f *besideFile) look() {
+	info, err := os.Stat(f.path)
+	if err == nil && f.info != nil && info.Size() > alwaysRead && info.Size() == f.info.Size() &&
+		info.ModTime().Equal(f.info.ModTime()) && os.SameFile(info, f.info) && f.read.Sub(info.ModTime()) > doubt {
+		return
+	}
+	f.info, f.read = nil, time.Now()
+	f.view = readBeside(f.path)
+	if err == nil && f.view.err == nil {
+		f.info = info
+	}
+	f.view.data = nil
+}
+
+// readBeside reads a file beside the configuration.
+func readBeside(path string) view {
+	data, err := readAtMost(path, maxBeside)
+	if err != nil {
+		return failedView(bare(err))
+	}
+	v, n := contentView(data), len(data)
+	v.unfinished = n < maxBeside && (n == 0 || data[n-1] != '\n')
+	return v
+}
+
+// bare returns what went wrong with a file without the file's path.
+func bare(err error) error {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// besideView is what a look found in a file beside the configuration.
+type besideView struct {
+	path string
+	mark mark
+}
+
+// hold reads the files that v has found, for Apply, and reports whether they hold
+// what v found.
+func (l *Loop) hold(v view) bool {
+	l.held = make(map[string]view, len(v.beside))
+	for _, b := range v.beside {
+		now := readBeside(b.path)
+		if now.mark != b.mark {
+			return false
+		}
+		l.held[b.path] = now
+	}
+	return true
+}
+
+// ReadFile returns what the file at path holds: of a file that Beside named, what
+// it held when the content that is being applied was judged, so that one which
+// just then is being saved is not read half. The error does not name the path. It
+// is for Apply, and the caller does not change the data.
+func (l *Loop) ReadFile(path string) ([]byte, error) {
+	v, held := l.held[path]
+	if !held {
+		v = readBeside(path)
+	}
+	return v.data, v.err
+}
+
+// ReadFile reads a file as a Loop does, without one.
+func ReadFile(path string) ([]byte, error) { return new(Loop).ReadFile(path) }

@@ -1,0 +1,84 @@
+package rules
+
+import (
+	"net/http"
+	"strings"
+)
+
+// witness returns a request that m takes, or nil when none is found. What is to
+// take every request that m takes must take it too.
+func (m *Match) witness() *Facts {
+	f := &Facts{Method: "GET", Host: "x", Path: "/", Header: http.Header{}}
+	if m == nil {
+		return f
+	}
+	if len(m.Any) == 0 {
+		return nil
+	}
+	c := &m.Any[0]
+	if c.namesGroups() {
+		return nil // who is in them is not known yet
+	}
+	if paths := c.paths(); len(paths) > 0 {
+		f.Path = paths[0].examplePath()
+	}
+	if methods := c.methods(); len(methods) > 0 {
+		f.Method = methods[0]
+	}
+	if hosts := c.hosts(); len(hosts) > 0 {
+		f.Host = hosts[0].example()
+	}
+	if !c.IP.Empty() {
+		f.Client = c.IP.spans[0].from
+	}
+	for i := range c.Values {
+		if is := &c.Values[i]; is.Attribute.kind == kindHeader && len(is.Globs) > 0 {
+			f.Header[is.Attribute.name] = []string{is.Globs[0].example()}
+		}
+	}
+	if !c.matches(f) {
+		return nil
+	}
+	return f
+}
+
+// example returns a text that g takes.
+func (g *Glob) example() string { return strings.ReplaceAll(g.text, "*", "x") }
+
+// examplePath returns a path that p takes.
+func (p *Pattern) examplePath() string {
+	if len(p.segs) == 0 {
+		return "/"
+	}
+	var b strings.Builder
+	for i := range p.segs {
+		b.WriteByte('/')
+		switch s := &p.segs[i]; s.kind {
+		case segText:
+			b.WriteString(s.text)
+		case segGlob:
+			b.WriteString(s.glob.example())
+		default:
+			b.WriteByte('x')
+		}
+	}
+	return b.String()
+}
+
+// mayCover returns the places, ascending, of all matches of x that may take every
+// request that m takes.
+func (x *index) mayCover(m *Match) []int {
+	var found []uint32
+	if f := m.witness(); f != nil {
+		found = x.find(f)
+	} else {
+		found = sorted(x.root.all(nil))
+	}
+	var owners []int
+	for _, n := range found {
+		if owner := int(x.ways[n].owner); len(owners) == 0 || owners[len(owners)-1] != owner {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
