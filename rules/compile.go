@@ -35,7 +35,9 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		groups[f.Groups[i].Name] = &f.Groups[i]
 	}
 	var errs ErrorList
+	var pauses pauses
 	for i := range f.Rules {
+		pauses.step()
 		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
 		if err != nil {
 			errs = append(errs, err)

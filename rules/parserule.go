@@ -22,7 +22,9 @@ func (p *parser) rules(n *node) {
 	}
 	first := make(map[string]Pos, named)
 	p.file.Rules = slices.Grow(p.file.Rules, named) // they are large, and are not to be moved as they become more
+	var pauses pauses
 	for i, item := range items {
+		pauses.step()
 		r := p.readRule(item, i)
 		p.rule = ""
 		if r.Name == "" {

@@ -29,7 +29,9 @@ func (p *parser) warnings() {
 	if len(p.file.Rules) == 0 {
 		p.warnAt(p.top.values["rules"], "", "no rules: every request passes")
 	}
+	var pauses pauses
 	for i := range p.file.Rules {
+		pauses.step()
 		r := &p.file.Rules[i]
 		p.rule = r.Name
 		p.warnRule(r)
