@@ -45,7 +45,7 @@ func (x *exchange) read(snap *Snapshot) bool {
 // takeBody puts x.body in the place of the request's body, if it has one.
 func (x *exchange) takeBody() {
 	if r := x.r; r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, conn: x.conn}
+		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, http2: r.ProtoMajor >= 2, conn: x.conn}
 		r.Body = x.body // the server keeps the one it closes
 	}
 }
@@ -150,14 +150,14 @@ func hasToken(lines []string, token string) bool {
 type connKey struct{}
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
 // meet finds the connection of the request, on which one has come herewith, and
 // its other end.
 func (x *exchange) meet() {
-	c, ok := x.r.Context().Value(connKey{}).(*conn)
-	if !ok {
+	c, _ := x.r.Context().Value(connKey{}).(*conn)
+	if c == nil {
 		x.peer, _ = netip.ParseAddrPort(x.r.RemoteAddr)
 		return
 	}

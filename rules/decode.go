@@ -54,7 +54,7 @@ const (
 // decode reads data, the text of s, as one YAML document. It returns nil when
 // there is none that can be looked at; everything wrong is in s.
 func decode(s *source, data []byte) *node {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(&pausingReader{r: bytes.NewReader(data)})
 	var doc, second yaml.Node
 	err := decodeNext(dec, &doc)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -150,6 +150,7 @@ type converter struct {
 	anchors     map[*yaml.Node]*node
 	aliased     int // values that aliases stand for
 	substituted int // bytes of the values of variables
+	pauses      pauses
 }
 
 func (c *converter) convert(y *yaml.Node, depth int) *node {
@@ -229,6 +230,7 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 }
 
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
+	c.pauses.step()
 	var seen map[string]*node // of a map of more than a few
 	if len(y.Content) > 2*fewKeys {
 		seen = make(map[string]*node, len(y.Content)/2)

@@ -28,7 +28,10 @@
 // The front door fills in [Facts] and asks a Set, in this order: [Set.Route] (none
 // is 404), [Set.Blocked] (403), [Set.Match]. Each [Hit] of Match is a rule that
 // applies, with the Plan that the request falls under, what it costs and the
-// digest of its key; a hit that is Missing is answered 400. All these read only, take no memory and may run at the same time.
+// digest of its key; a hit that is Missing is answered 400. A key in the body is
+// Pending until [Facts.SetBody] and [Set.Resolve]; what cannot be told for sure is
+// a Doubt of the hit. All these read only, take no memory and may run at the same
+// time.
 //
 // A worked example. In
 //
@@ -73,7 +76,9 @@
 //
 // Everything is matched on normal forms: see [NormalPath], [NormalHost] and
 // [ClientAddr]. A [Match] is clauses of which one must take the request; a
-// [Pattern] is the short form of a clause. A [Recipe] makes the key: its parts are
+// [Pattern] is the short form of a clause. Of the rules and routes of a Set those
+// are asked that an index finds for the request's path, host, address, method or
+// values; so those that do not apply cost nothing. A [Recipe] makes the key: its parts are
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
 // keyed digest of them leaves this package.
 //

@@ -23,6 +23,8 @@ type File struct {
 	Version int
 	// Listen holds the public addresses; at least one, each once.
 	Listen []Listen
+	// TLS says how the public addresses are encrypted; nil is not at all.
+	TLS *TLS
 	// Upstreams holds the pools in the order of the file; at least one. The
 	// shorthand `upstream` is one named "default".
 	Upstreams []Upstream
@@ -45,7 +47,9 @@ type File struct {
 	ProxyProtocol bool
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
 	IPv6Prefix int
-	// RateLimitHeaders is "draft-11" or "off".
+	// BodyLimit is the most bytes of a body that are read to find a key in it, 1 or more.
+	BodyLimit int64
+	// RateLimitHeaders is "draft-11", "legacy", "both" or "off".
 	RateLimitHeaders string
 	// Reject is the answer to a refused request, unless its rule says otherwise.
 	Reject Reject
@@ -195,6 +199,7 @@ func Defaults() File {
 		Version:          1,
 		Listen:           []Listen{{Addr: ":8080"}},
 		IPv6Prefix:       64,
+		BodyLimit:        64 << 10,
 		RateLimitHeaders: "draft-11",
 		Reject:           Reject{Status: 429},
 		Timeouts: Timeouts{

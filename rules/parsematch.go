@@ -76,7 +76,10 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 	name := key.text
 	family, _, dotted := strings.Cut(name, ".")
 	switch {
-	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"body", "basic", "jwt"}, family):
+	case dotted && family == "body":
+		p.failAt(key, "use what stands in the head of a request, like header.<Name>", "%s in %s: the body is read later", quote(name), what)
+		return Is{}, false
+	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"basic", "jwt"}, family):
 		p.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
 		return Is{}, false
 	case !dotted || !slices.Contains([]string{"header", "query", "cookie"}, family):

@@ -170,7 +170,7 @@ func TestEveryMisspellingOfAnAttributeIsRecognised(t *testing.T) {
 		return err.Hint
 	}
 	checkSuggestions(t, "attribute", plain, func(word string) string {
-		if _, theirs := otherWords[word]; theirs {
+		if _, theirs := otherWords[word]; theirs || attributeNames[nearestAttribute(word)] { // bosy is nearer to body than to host
 			return didYouMean(word, plain)
 		}
 		return hint(word)

@@ -16,16 +16,26 @@ func (p *parser) warnings() {
 	for _, n := range p.insecure {
 		p.warnAt(n, "name its authority in ca", "insecure: whoever is between the gateway and the server can pass for the server")
 	}
+	p.warnTLS()
+	for _, key := range p.idleTLS {
+		p.warnAt(key, "remove it, or add domains", "%s in tls without domains: no certificate is ordered", key.text)
+	}
 	if p.file.Timeouts.ReadHeader == 0 {
 		p.warnAt(p.top.values["timeouts"].named("read_header"), "", "read_header 0: slow clients hold connections for ever")
 	}
 	if m := p.file.Exempt; m != nil && m.Everything() {
 		p.warnAt(p.top.values["exempt"], "", "exempt matches every request: no rule applies to anything")
 	}
+	if most := int64(10 << 20); p.file.BodyLimit > most {
+		p.warnAt(p.top.values["body_limit"], "", "body_limit %s: so much of each body waits in memory; more than %s is seldom needed to find a field",
+			sizeText(p.file.BodyLimit), sizeText(most))
+	}
 	if len(p.file.Rules) == 0 {
 		p.warnAt(p.top.values["rules"], "", "no rules: every request passes")
 	}
+	var pauses pauses
 	for i := range p.file.Rules {
+		pauses.step()
 		r := &p.file.Rules[i]
 		p.rule = r.Name
 		p.warnRule(r)
@@ -176,6 +186,10 @@ func (p *parser) warnRule(r *RuleSpec) {
 	if chosen && r.Missing.Skips() && !p.covered(r, func(o *RuleSpec) bool { return !o.skips() }) {
 		p.warn(r.KeyPos, 1, "add a rule for them, or use missing: ip",
 			"missing: skip, and no other rule is on the same requests: without %s they are not limited at all", NewRecipe(r.Key, r.Missing, 0))
+	}
+	if stand, falls := r.Missing.Attribute(); r.Count.Set && falls && stand == (Attribute{kind: kindIP}) && slices.ContainsFunc(r.Key, Attribute.InBody) {
+		p.warn(r.KeyPos, 1, "add missing: reject, or missing: skip where another rule counts them",
+			"count with %s, and missing: ip: all who are behind one address share %s as soon as their requests come without it", NewRecipe(r.Key, r.Missing, 0), r.Limit)
 	}
 	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")

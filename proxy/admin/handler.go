@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,7 +19,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections and Token are required.
+// Connections, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -41,6 +42,9 @@ type Config struct {
 	Dropped func() int64
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
+	// Expiries returns when the certificate of each domain ends, the zero time for
+	// one that has none; nil is none at all.
+	Expiries func() map[string]time.Time
 }
 
 // Reloads says how the reloads went.
