@@ -182,6 +182,7 @@ overload: { max_in_flight: 10, reserve: 20% }
 proxy_protocol: false
 groups:
   g: { ip: 10.0.0.1 }
+body_limit: 64KiB
 `
 	if diff := cmp.Diff(want, completed(t, Outside{}, f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

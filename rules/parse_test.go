@@ -552,6 +552,10 @@ func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
 	if list := err.(ErrorList); list.Count() != "6000 errors" || len(list) != 101 {
 		t.Errorf("%s, %d shown", list.Count(), len(list))
 	}
+	_, err = Parse("f.yaml", []byte(strings.ReplaceAll(b.String(), ", limit: 1", "")))
+	if list := err.(ErrorList); list.Count() != "3000 errors" {
+		t.Errorf("%s; the last but one is %v", list.Count(), list[99])
+	}
 	f := parse(t, strings.NewReplacer("limt: 1/m, limit: 1", "key: header.X, limit: 1/m").Replace(b.String()))
 	if got := f.Warnings; got.Count() != "3000 warnings" || got[100].Error() != "gateway.yaml: warning: 2900 warnings more; these are the first 100" {
 		t.Errorf("%s; the last is %v", got.Count(), got[len(got)-1])
