@@ -234,3 +234,29 @@ func TestALargeFileBesideIsReadWhenItHasChanged(t *testing.T) {
 		t.Error("that the file is back is not seen")
 	}
 }
+
+// A secret often stands in its file without a newline. Nothing is waited for then,
+// and nothing said.
+func TestAWholeFileBesideNeedsNoNewline(t *testing.T) {
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "main.yaml")
+	write(t, dir+"/token", "one")
+	main := "file " + dir + "/token\n"
+	write(t, path, main)
+	r := onFile(t, path, func(l *Loop) {
+		withBeside(l)
+		l.Beside, l.BesideWhole = nil, besideOf
+		l.Unfinished = time.Hour
+	})
+	r.wants(t, main+"one")
+	write(t, dir+"/token", "two")
+	r.wants(t, main+"two")
+	out, err := r.Trigger(t.Context())
+	if out.Result != Unchanged || err != nil {
+		t.Errorf("Trigger = %v, %v; want unchanged", out, err)
+	}
+	for _, line := range r.lines(t) {
+		if line.Warning != "" {
+			t.Errorf("the log warns: %+v", line)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type node struct {
 	open  bool // it is still being read
 	// partial says that settings of the map were refused and are not in it.
 	partial bool
+	// origin says what of the text was substituted; nil is nothing.
+	origin *origin
 }
 
 type shape uint8
@@ -145,9 +147,10 @@ func countNodes(n *yaml.Node) int {
 // setting may hold.
 type converter struct {
 	*source
-	anchors map[*yaml.Node]*node
-	aliased int // values that aliases stand for
-	pauses  pauses
+	anchors     map[*yaml.Node]*node
+	aliased     int // values that aliases stand for
+	substituted int // bytes of the values of variables
+	pauses      pauses
 }
 
 func (c *converter) convert(y *yaml.Node, depth int) *node {
@@ -221,10 +224,8 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
-	if at := strings.Index(n.text, "${"); at >= 0 {
-		line, col, width := c.within(n, at, 2)
-		c.fail(line, col, width, "write the value itself", "substitution (${…}) is not supported by this version")
-		n.shape = broken
+	if strings.Contains(n.text, "${") || strings.Contains(n.text, "$$") {
+		c.substitute(n)
 	}
 }
 

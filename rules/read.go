@@ -177,6 +177,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 	case v < low:
 		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
 	default:
+		s.show(n)
 		return v, true
 	}
 	return 0, false
@@ -185,6 +186,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 // boolean returns n, which must be true or false.
 func (s *source) boolean(n *node, what string) bool {
 	if n.shape == scalar && n.word == wordBool {
+		s.show(n)
 		return strings.EqualFold(n.text, "true")
 	}
 	if n.shape != scalar || n.isNull() {
@@ -214,6 +216,7 @@ func (s *source) duration(n *node, what string, d *time.Duration) {
 		return
 	}
 	*d = v
+	s.show(n)
 }
 
 // size sets *v to the size n, which must be from low to high.
@@ -232,6 +235,7 @@ func (s *source) size(n *node, what string, v *int64, low, high int64) {
 		s.failAt(n, "", "%s %s: must be at most %s", what, quote(text), sizeText(high))
 	default:
 		*v = size
+		s.show(n)
 	}
 }
 
@@ -242,6 +246,7 @@ func (s *source) oneOf(n *node, what string, from choice, v *string) {
 	case !ok:
 	case slices.Contains(from.known, text):
 		*v = text
+		s.show(n)
 	case slices.Contains(from.later, text):
 		s.failAt(n, "use "+list(from.known), "%s %s %s", what, quote(text), notYet)
 	case n.word == wordBool && slices.Contains(from.known, "off") && strings.EqualFold(text, "false"):

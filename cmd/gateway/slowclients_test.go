@@ -165,7 +165,7 @@ func observeGood(g *instance) *good {
 			select {
 			case <-o.stop:
 				return
-			case <-time.After(5 * time.Millisecond): // its pace
+			case <-time.After(20 * time.Millisecond): // its pace
 			}
 			start := time.Now()
 			a, err := g.try("GET", "/")

@@ -14,10 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gateway/proxy"
+	"gateway/rules"
 )
 
-// Config is what the admin listener shows and can do. All fields but Dropped and
-// Connections are required.
+// Config is what the admin listener shows and can do. All fields but Dropped,
+// Connections and Token are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -26,10 +27,16 @@ type Config struct {
 	// Reload reads the file now and returns what changed. Its error has the
 	// errors of the file in it.
 	Reload func(context.Context) (string, error)
+	// Settings returns all settings in force without secrets, as YAML or as JSON.
+	Settings func(asJSON bool) ([]byte, error)
 	// Reloads returns how the reloads went so far.
 	Reloads func() Reloads
 	// Build says what runs.
 	Build Build
+	// Token returns the token that a request must carry, unless it only asks how the
+	// gateway does; nil, and one that is not set, is none. Without one nobody but
+	// this machine is answered.
+	Token func() rules.Secret
 	// Dropped returns how many lines of the program's own log were lost; nil is none.
 	Dropped func() int64
 	// Connections reads the counters of the public connections; nil is none.
@@ -75,23 +82,57 @@ func NewHandler(c Config) http.Handler {
 		}
 		say(w, http.StatusOK, text)
 	})
-	return guard(mux)
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, r *http.Request) {
+		asJSON := r.URL.Query().Get("format") == "json" || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
+		text, err := c.Settings(asJSON)
+		if err != nil {
+			say(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		kind := "application/yaml"
+		if asJSON {
+			kind = "application/json"
+		}
+		head(w, http.StatusOK, kind)
+		w.Write(text)
+	})
+	return guard(c, mux)
 }
 
 func say(w http.ResponseWriter, status int, text string) {
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
+	head(w, status, "text/plain; charset=utf-8")
 	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
 }
 
-// guard refuses what a web page could make a browser send: a request under a
-// name that is not this machine's, or from another origin.
-func guard(next http.Handler) http.Handler {
+func head(w http.ResponseWriter, status int, kind string) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+}
+
+// guard refuses whoever has not the token, and what a web page could make a
+// browser send: a request under a name that is not this machine's, or from another
+// origin. Whoever has the token is no web page.
+func guard(c Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host) {
+		var token rules.Secret
+		if c.Token != nil {
+			token = c.Token()
+		}
+		trusted := token.Is(bearer(r))
+		switch {
+		case trusted || openTo(r):
+		case token.IsSet():
+			w.Header().Set("WWW-Authenticate", `Bearer realm="gateway"`)
+			say(w, http.StatusUnauthorized, "this needs the token of the admin listener: Authorization: Bearer …")
+			return
+		case !overLoopback(r):
+			say(w, http.StatusForbidden, "without a token the admin listener answers to this machine only")
+			return
+		}
+		if !trusted && !isLocal(r.Host) {
 			say(w, http.StatusForbidden, "the admin listener answers to localhost and to IP addresses only, not to "+fmt.Sprintf("%q", r.Host))
 			return
 		}
@@ -108,6 +149,37 @@ func guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// openTo reports whether everybody may make the request who reaches the listener:
+// it asks how the gateway does.
+func openTo(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz", "/metrics":
+		return true
+	}
+	return false
+}
+
+// bearer returns the token that a request carries, or "".
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// overLoopback reports whether the request came to an address that only this
+// machine reaches.
+func overLoopback(r *http.Request) bool {
+	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return addr.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
 }
 
 // isLocal says that host is localhost or an address: a name an attacker's DNS

@@ -36,7 +36,11 @@ func ruleMetrics(set *rules.Set, counter, gauge func(d *prometheus.Desc, v float
 		}
 	}
 	for _, r := range all {
-		if n := r.Live.Skipped.Load(); n > 0 || r.Skips() { // before any tier is looked for
+		// Both before any tier is looked for.
+		if n := r.Live.FailedOpen.Load(); n > 0 || r.Open && r.Quiet {
+			counter(decisions, float64(n), r.Name, "", "failed_open")
+		}
+		if n := r.Live.Skipped.Load(); n > 0 || r.Skips() {
 			counter(decisions, float64(n), r.Name, "", "skipped")
 		}
 		counter(units, float64(r.Live.Units.Load()), r.Name)
