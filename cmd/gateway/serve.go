@@ -46,6 +46,7 @@ type server struct {
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
+	history  admin.History // what came to pass in the last minutes
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -308,6 +309,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	wg.Go(func() { s.history.Run(work, s.gateway) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
@@ -403,6 +405,7 @@ func (s *server) adminHandler() http.Handler {
 		Ready:       func() bool { return !s.draining.Load() },
 		Reload:      s.reload,
 		Reloads:     s.reloads,
+		History:     &s.history,
 		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
@@ -437,6 +440,11 @@ func (s *server) reloads() admin.Reloads {
 	r := admin.Reloads{OK: st.OK, Since: float64(st.Since.UnixNano()) / 1e9, Counts: map[string]uint64{}}
 	for result, n := range st.Reloads {
 		r.Counts[string(result)] = n
+	}
+	if list, ok := errors.AsType[rules.ErrorList](st.Err); ok {
+		r.Error = list.Error()
+	} else if st.Err != nil {
+		r.Error = st.Err.Error()
 	}
 	return r
 }
