@@ -132,6 +132,24 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 	return Grant{claims: claims}, v
 }
 
+// Peek says what Acquire would say of claims at the instant now, and takes
+// nothing: it is for a request that waits for more before it can ask, and need
+// not wait when this much refuses it already. Each Result is that of Acquire. It
+// does not look for places, so what it says yes to may still find memory full; and
+// by the time of an Acquire others may have come first. Else it is like Acquire.
+func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	sortClaims(claims)
+	v, _ := look(claims, now)
+	for i := range claims {
+		c := &claims[i]
+		if !v.OK && c.Result.OK {
+			c.Result = c.peek(now)
+		}
+		c.unlock()
+	}
+	return v
+}
+
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 	v.OK = true

@@ -20,9 +20,10 @@ import (
 // is not the upstream's fault. It is not part of the pooled exchange, since a
 // transport may still read it when the handler has returned.
 type body struct {
-	span time.Duration
-	most int64       // bytes that the route takes; 0 is no bound
-	done atomic.Bool // read to its end, or until it failed
+	span  time.Duration
+	http2 bool
+	most  int64       // bytes that the route takes; 0 is no bound
+	done  atomic.Bool // read to its end, or until it failed
 
 	failed atomic.Bool // the client's side failed
 
@@ -33,7 +34,8 @@ type body struct {
 	got    int           // bytes in this span
 	err    error         // the first error
 
-	bytes atomic.Int64
+	bytes atomic.Int64 // that came from the client
+	early early        // what was read of it before anybody wanted it
 
 	rcMu sync.Mutex               // guards what follows
 	rc   *http.ResponseController // nil once the handler has returned
@@ -43,6 +45,14 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if n := b.early.read(p); n > 0 {
+		return n, nil
+	}
+	return b.receive(p)
+}
+
+// receive reads from the client.
+func (b *body) receive(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -56,6 +66,13 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := b.in.Read(b.within(p))
+	if b.http2 && b.span > 0 && err == nil {
+		// There a deadline breaks the body even when nobody waits for it, and whoever
+		// sends it on may take its time.
+		if e := b.deadline(time.Time{}); e != nil {
+			return n, b.fail(e)
+		}
+	}
 	if b.conn != nil {
 		b.conn.traffic.worth.Add(int64(n))
 	}
@@ -126,6 +143,7 @@ var errReleased = errors.New("the request has ended")
 // a pending read of the connection when a handler has returned; a body that ends
 // in that moment begins another one, for which it then waits for ever.
 func (b *body) release(http1 bool) {
+	b.early.drop()
 	b.rcMu.Lock()
 	rc := b.rc
 	b.rc = nil
@@ -158,13 +176,15 @@ const (
 func (b *body) drain(r *http.Request) (ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err != nil || r.ContentLength < 0 || r.ContentLength > maxRest || r.Header["Expect"] != nil {
+	begun := b.bytes.Load()
+	rest := r.ContentLength - begun
+	if b.err != nil || r.ContentLength < 0 || rest > maxRest || r.Header["Expect"] != nil && begun == 0 {
 		return b.err == io.EOF
 	}
 	if err := b.deadline(time.Now().Add(promptly)); err != nil {
 		return false
 	}
-	n, err := io.CopyN(io.Discard, b.in, r.ContentLength)
+	n, err := io.CopyN(io.Discard, b.in, rest)
 	b.bytes.Add(n)
 	if err != nil {
 		return false

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"gateway/limit"
 	"gateway/proxy/upstream"
@@ -40,21 +41,61 @@ func (x *exchange) match(snap *Snapshot) bool {
 	if !x.bodyFits() {
 		return false
 	}
-	x.forward.Key = route.Affinity(&x.facts)
+	if x.body == nil {
+		x.facts.SetBody(rules.Body{State: rules.BodyWhole})
+	}
+	if x.body == nil || !route.NeedsBody() {
+		x.forward.Key = route.Affinity(&x.facts)
+	}
 	x.hits = snap.rules.Match(&x.facts, x.hits)
 	if err := x.facts.QueryError(); err != nil {
 		return x.badQuery(err)
 	}
-	for i := range x.hits {
-		if h := &x.hits[i]; h.Missing {
-			x.fail(problem{
-				status: http.StatusBadRequest, rules: []string{h.Rule.Name}, title: "Key missing",
-				detail: `Rule "` + h.Rule.Name + `" needs ` + needs(h.Rule) + ` in the request.`,
-			})
+	return x.keysFound()
+}
+
+// keysFound answers a request without a key that a rule insists on, or with one
+// that cannot be told under a rule that fails closed.
+func (x *exchange) keysFound() bool {
+	kept := x.hits[:0]
+	for _, h := range x.hits {
+		switch {
+		case !h.Missing && h.Doubt == rules.KeyFound:
+			kept = append(kept, h)
+		case h.Rule.DryRun:
+			h.Plan.Live.DryRunRejected.Add(1)
+			x.dryRun = join(x.dryRun, h.Rule.Name)
+		default:
+			x.ruleNames = h.Rule.Name
+			x.fail(keyProblem(&h))
 			return false
 		}
 	}
+	clear(x.hits[len(kept):])
+	x.hits = kept
 	return true
+}
+
+// keyProblem returns the answer to a request whose key a rule must have and has
+// not. A key that cannot be told counts as a failure of the rule.
+func keyProblem(h *rules.Hit) problem {
+	p := problem{status: http.StatusBadRequest, title: "Key missing", rules: []string{h.Rule.Name}}
+	rule, key := `Rule "`+h.Rule.Name+`"`, h.Rule.KeyText
+	if h.Missing {
+		p.detail = rule + " needs " + needs(h.Rule) + " in the request."
+		return p
+	}
+	h.Plan.Live.FailedClosed.Add(1)
+	switch p.title = "Key unreadable"; h.Doubt {
+	case rules.KeyTooLong:
+		p.status, p.detail = http.StatusRequestEntityTooLarge, rule+" looks for "+key+" in the request, whose body is too long for that."
+	case rules.KeyNoMemory:
+		p.status, p.title, p.wait = http.StatusServiceUnavailable, "Temporarily at capacity", time.Second
+		p.detail = rule + " looks for " + key + " in the request, but too many bodies are being read now."
+	default:
+		p.detail = rule + " cannot tell " + key + " in this request for sure."
+	}
+	return p
 }
 
 // badQuery answers a request whose query some match or key reads, and cannot.
@@ -71,30 +112,58 @@ func needs(r *rules.Rule) string {
 	return r.KeyText
 }
 
-// acquire asks the limiter (step 5) and answers what it refuses (step 6).
+// acquire asks the limiter (step 5) and answers what it refuses (step 6). What
+// the request holds already it is not asked for again.
 func (x *exchange) acquire(snap *Snapshot) bool {
-	x.claimPlace(snap.rules.Overload)
+	held := len(x.claims)
+	if !x.readsBody {
+		x.claimPlace(snap.rules.Overload)
+	}
 	if len(x.hits) == 0 && x.overload == nil {
 		return true
 	}
-	first := len(x.claims)
-	x.claims = slices.Grow(x.claims, len(x.hits))[:first+len(x.hits)] // all zero: recycle clears them
+	x.claims = slices.Grow(x.claims, len(x.hits)) // which moves no claim that is held: see holdSlots
 	for i := range x.hits {
-		h, c := &x.hits[i], &x.claims[first+i]
-		h.Claim(c)
-		c.Tag = int32(i)
-		x.settles = x.settles || h.Rule.Settles()
+		if held == 0 || !x.holds(held, i) {
+			x.claim(i)
+		}
+		x.settles = x.settles || x.hits[i].Rule.Settles()
 	}
 	var v limit.Verdict
-	x.grant, v = x.g.limiter.Acquire(x.r.Context(), x.start, x.claims)
+	x.grant, v = x.g.limiter.Acquire(x.r.Context(), x.at, x.claims[held:])
+	x.granted = v.OK
+	for i := 0; !v.OK && i < held; i++ {
+		x.claims[i].Result.Remaining += x.claims[i].N // it goes back
+	}
+	return x.decided(v)
+}
+
+// claim makes the claim of hit i, in place: what is behind x.claims is zero.
+func (x *exchange) claim(i int) {
+	n := len(x.claims)
+	x.claims = slices.Grow(x.claims, 1)[:n+1]
+	c := &x.claims[n]
+	x.hits[i].Claim(c)
+	c.Tag = int32(i)
+}
+
+// holds reports whether one of the first n claims is that of hit i.
+func (x *exchange) holds(n, i int) bool {
+	for j := range x.claims[:n] {
+		if x.claims[j].Tag == int32(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// decided notes the verdict on the claims and answers a refusal.
+func (x *exchange) decided(v limit.Verdict) bool {
 	x.seq = x.g.decided.next()
 	x.note(v)
-	if x.headers {
-		x.describeLimits()
-	}
+	x.describeLimits()
 	switch {
 	case v.OK:
-		x.granted = true
 		if len(x.hits) > 0 {
 			x.result = resultAllowed
 		}

@@ -6,7 +6,8 @@
 //	2 Snapshot   loaded once; all that follows sees one version of the file
 //	3 read       the client's address, host, path; what is malformed ends here
 //	4 match      the route, and all rules that apply
-//	5 acquire    all rules or none are charged; a place of the whole gateway's is one more claim
+//	5 readKeys   peek, hold slots and read the body, if a key is in it
+//	  acquire    all rules or none are charged; a place of the whole gateway's is one more claim
 //	6 refuse     429, Retry-After and a problem that names the rules
 //	7 pick       a server of the route's pool
 //	8 Forward    through the pool's ReverseProxy; headers in front.go
@@ -14,15 +15,27 @@
 //
 // # What a client sees
 //
-// RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11) on
-// each answer that some enforced rule applied to; problem+json (RFC 9457) with
-// X-Request-Id on all that the gateway itself answers.
+// RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11), or
+// what came before them, on each answer that some enforced rule applied to, but
+// for rules that are keyed on a name; problem+json (RFC 9457) with X-Request-Id on
+// all that the gateway itself answers, and a grpc-status where a client speaks gRPC.
 //
 // # A new version of the file
 //
 // Build compiles a file into a Snapshot and has no effects; Doors.Prepare binds
 // what is new; Gateway.Swap stores the one pointer and cannot fail. A failure
 // before that leaves everything as it was.
+//
+// # Keys in bodies
+//
+// A body is read for a key only where a rule has one there, and only when no rule
+// that needs no body refuses the request: a refusal reads nothing and says no 100
+// Continue. Meanwhile the request holds the slots of requests in progress that it
+// has by then, and nothing else; what it costs is taken in one decision
+// afterwards. Read are at most body_limit bytes, at the pace that timeouts.read
+// asks for, within the memory that all such bodies have together (see
+// bodyMemory); the upstream gets the same bytes. A body that breaks off, stalls or
+// is too large for its route is answered as always, and has cost nothing.
 //
 // # What is the client's fault is not the upstream's
 //

@@ -42,7 +42,8 @@ type exchange struct {
 	r *http.Request
 	w writer
 
-	start    limit.Instant // of the request, and of its decision
+	start    limit.Instant // of the request
+	at       limit.Instant // of its decision: start, or when the body had been read for it
 	sent     limit.Instant // when it was handed to the upstream; 0 if never
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
@@ -53,7 +54,7 @@ type exchange struct {
 	upgrade  bool // a WebSocket handshake
 	body     *body
 	limits   rules.Timeouts
-	headers  bool         // limit headers are wanted
+	headers  limitHeaders // that are wanted
 	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
@@ -65,10 +66,12 @@ type exchange struct {
 	order    []int
 	refusing []*rules.Hit // into hits
 	buf      []byte
-	grant    limit.Grant
+	hold     limit.Grant         // slots that were taken before the body was read
+	grant    limit.Grant         // all else
 	overload *rules.OverloadLive // where a place is claimed, or nil
 	policy   string              // RateLimit-Policy, or ""
 	rates    string              // RateLimit
+	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 
 	keep      []string // headers that Connection must not take away
 	secrets   []string // query parameters that rules are keyed on
@@ -78,12 +81,14 @@ type exchange struct {
 	ruleNames string // the rules that refused, joined
 	dryRun    string // the dry-run rules that would have, joined
 	result    result
-	answer    rules.Answer // what counts for the rules
-	settles   bool         // some rule looks at it
-	problem   bool         // the answer is a problem of the gateway's own
-	aborted   bool         // the answer broke off
-	granted   bool         // the limiter took all claims
-	settled   int64        // units kept in the end
+	answer    rules.Answer  // what counts for the rules
+	settles   bool          // some rule looks at it
+	problem   bool          // the answer is a problem of the gateway's own
+	aborted   bool          // the answer broke off
+	granted   bool          // the limiter took all claims
+	readsBody bool          // the body was read, or begun to be, for a key
+	settled   int64         // units kept in the end
+	awaited   time.Duration // for a body, before it was decided
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -92,15 +97,22 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := exchanges.Get().(*exchange)
 	x.g, x.r, x.start = g, r, g.clock.Now()
+	x.at = x.start
 	x.w = writer{ResponseWriter: w, x: x}
-	x.grpc = r.ProtoMajor >= 2 && isGRPC(r.Header.Get("Content-Type"))
+	x.grpc = isGRPC(r.Header.Get("Content-Type"))
 	g.inFlight.Add(1)
 	return x
 }
 
+// isGRPC reports whether a client wants to be answered in the way of gRPC, or of
+// gRPC-Web, which is for browsers and goes over any version of HTTP.
 func isGRPC(contentType string) bool {
-	rest, ok := strings.CutPrefix(contentType, "application/grpc")
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+	const name = "application/grpc"
+	if len(contentType) < len(name) || !strings.EqualFold(contentType[:len(name)], name) {
+		return false
+	}
+	rest := contentType[len(name):]
+	return rest == "" || strings.IndexByte("+-; ", rest[0]) >= 0
 }
 
 // finish ends the exchange: it settles the grant, counts and logs. It is what

@@ -29,6 +29,7 @@ type Gateway struct {
 	access  *AccessLog
 	limiter limit.Limiter
 	decided sequence
+	bodies  bodyMemory
 
 	inFlight  atomic.Int64
 	overhead  upstream.Histogram
@@ -103,6 +104,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !x.match(snap) { // 4: blocked, no route, or a key is missing
+		return
+	}
+	if !x.readKeys(snap) { // 5: refused, or the body failed
 		return
 	}
 	if !x.acquire(snap) { // 5, 6: refused

@@ -88,3 +88,80 @@ func TestGRPCHearsOfADeadUpstreamAsUnavailable(t *testing.T) {
 	}
 	namesNoAddress(t, res.Header.Get("Grpc-Message"))
 }
+
+func TestGRPCIsToldOfEveryRefusalInItsOwnWay(t *testing.T) {
+	s := newSite(t, `
+upstreams: { a: UPSTREAM, dead: "http://127.0.0.1:1" }
+block: { header.X-Bad: "*" }
+overload: { max_in_flight: 1000 }
+body_limit: 100B
+routes:
+  - { match: "/dead/**", upstream: dead }
+  - { match: "/large/**", upstream: a, max_body: 1B }
+  - { match: "/**", upstream: a }
+rules:
+  - { name: calls, match: /calls/Do, limit: 1/h, reject: { status: 403, body: no, headers: { X-Why: "{rule}" } } }
+  - { name: named, match: /named/Do, key: header.X-Key, missing: reject, limit: 9/h }
+  - { name: login, match: /login/Do, key: body.username, limit: 9/h, fail: closed }
+`, nil)
+	call := func(c *http.Client, contentType, path string, header ...string) *http.Response {
+		req, _ := http.NewRequest("POST", "http://"+s.addr+path, strings.NewReader("\x00\x00\x00\x00\x02hi"))
+		req.Header.Set("Content-Type", contentType)
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if res.Body.Close(); err != nil || len(body) > 0 || len(res.Trailer) > 0 {
+			t.Errorf("%s %s: body %q %v, trailers %v", contentType, path, body, err, res.Trailer)
+		}
+		return res
+	}
+	if r := s.get("/calls/Do"); r.StatusCode != 200 { // all that follow are over the limit
+		t.Fatal(r.StatusCode)
+	}
+	both(t, func(t *testing.T, c *http.Client) {
+		for _, contentType := range []string{"application/grpc", "application/grpc+proto", "Application/GRPC;x=y", "application/grpc-web+proto", "application/grpc-web-text"} {
+			for _, row := range []struct {
+				path, code, retry, message string
+				header                     []string
+			}{
+				{"/calls/Do", "8", "3600", `Over the limit of rule "calls"`, nil},
+				{"/named/Do", "13", "", `Rule "named" needs header.X-Key`, nil},
+				{"/login/Do", "13", "", `Rule "login" cannot tell body.username`, nil},
+				{"/large/Do", "8", "", "longer than this route takes", nil},
+				{"/dead/Do", "14", "", "cannot be reached", nil},
+				{"/calls/Do", "7", "", "blocked", []string{"X-Bad", "1"}},
+				{"/a//../Do", "13", "", "path", nil},
+			} {
+				r := call(c, contentType, row.path, row.header...)
+				h := r.Header
+				if r.StatusCode != 200 || h.Get("Grpc-Status") != row.code || !strings.Contains(h.Get("Grpc-Message"), row.message) || h.Get("Content-Type") != contentType || h.Get("X-Request-Id") == "" {
+					t.Errorf("%s %s: %d %v, want grpc-status %s and %q", contentType, row.path, r.StatusCode, h, row.code, row.message)
+				}
+				// A clock goes on.
+				if retry := h.Get("Retry-After"); retry != row.retry && (row.retry == "" || len(retry) != 4 || retry < "3500") {
+					t.Errorf("%s %s: Retry-After %q, want %q", contentType, row.path, retry, row.retry)
+				}
+				if row.code == "8" && row.retry != "" && h.Get("X-Why") != "calls" {
+					t.Errorf("%s: the headers of reject are not there: %v", row.path, h)
+				}
+			}
+		}
+		for _, contentType := range []string{"application/json", "application/grpcx", "application/gr", ""} {
+			req, _ := http.NewRequest("POST", "http://"+s.addr+"/calls/Do", strings.NewReader("x"))
+			req.Header.Set("Content-Type", contentType)
+			if res, err := c.Do(req); err != nil || res.StatusCode != 403 {
+				t.Errorf("%q: %v, %v; want the file's 403", contentType, res, err)
+			} else {
+				res.Body.Close()
+			}
+		}
+	})
+	if n := s.gateway.Current().rules.Rule("calls").Base.Live.Rejected.Load(); n != 18 {
+		t.Errorf("the rule has refused %d, want 18", n)
+	}
+}

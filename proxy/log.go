@@ -15,7 +15,7 @@ func (x *exchange) log(now limit.Instant) {
 		return
 	}
 	r := Record{
-		At: x.start, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
+		At: x.at, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
 		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),

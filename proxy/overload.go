@@ -32,7 +32,9 @@ func (x *exchange) claimPlace(o *rules.Overload) {
 // tunnel, which may be open for hours and costs next to nothing.
 func (x *exchange) leavePlace() {
 	if x.overload != nil && x.granted {
-		x.grant.Release(x.overload.Table, x.g.clock.Now())
+		now := x.g.clock.Now()
+		x.hold.Release(x.overload.Table, now)
+		x.grant.Release(x.overload.Table, now)
 	}
 }
 

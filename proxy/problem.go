@@ -135,10 +135,6 @@ func statusText(status int) string {
 // trailers: HTTP 200, trailers only (gRPC over HTTP/2, "Responses").
 func (x *exchange) failGRPC(p problem) {
 	x.problem = true
-	code, ok := grpcCodes[p.status]
-	if !ok {
-		code = 2 // UNKNOWN
-	}
 	detail := p.detail
 	if detail == "" {
 		detail = statusText(p.status)
@@ -147,17 +143,37 @@ func (x *exchange) failGRPC(p problem) {
 	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
-	h.Set("Content-Type", x.r.Header.Get("Content-Type"))
-	h.Set("Grpc-Status", strconv.Itoa(code))
+	h.Set("Grpc-Status", strconv.Itoa(p.grpcCode()))
 	h.Set("Grpc-Message", grpcMessage(detail))
 	h.Set("Cache-Control", "no-store")
-	x.w.WriteHeader(http.StatusOK)
+	x.write(http.StatusOK, x.r.Header.Get("Content-Type"), "")
 }
 
-// grpcCodes are the status codes for the gateway's own answers, as gRPC's
-// HTTP-to-gRPC mapping has them, but for 429, which says what it is.
-var grpcCodes = map[int]int{
-	400: 13, 401: 16, 403: 7, 404: 12, 413: 8, 429: 8, 502: 14, 503: 14, 504: 14,
+// resourceExhausted is the gRPC status of one who has used up what there is for it.
+const resourceExhausted = 8
+
+// grpcCode returns the gRPC status of a problem: as gRPC's mapping of HTTP has it
+// (http-grpc-status-mapping.md), but for a limit, whatever status the file gives
+// its refusals, and for what is too large.
+func (p problem) grpcCode() int {
+	if p.kind == quotaExceeded {
+		return resourceExhausted
+	}
+	switch p.status {
+	case 400, 414, 431:
+		return 13 // INTERNAL
+	case 401:
+		return 16 // UNAUTHENTICATED
+	case 403:
+		return 7 // PERMISSION_DENIED
+	case 404:
+		return 12 // UNIMPLEMENTED
+	case 413:
+		return resourceExhausted
+	case 429, 502, 503, 504:
+		return 14 // UNAVAILABLE
+	}
+	return 2 // UNKNOWN
 }
 
 // grpcMessage escapes text as the gRPC protocol wants: printable ASCII but "%".
@@ -179,9 +195,9 @@ func (x *exchange) refuse(v limit.Verdict) {
 	spec := &first.Rule.Reject
 	wait := v.Wait
 	if wait > 0 {
-		// It counts from the instant of the request; the client begins to wait when
+		// It counts from the instant of the decision; the client begins to wait when
 		// it has the answer.
-		wait = max(1, wait-x.g.clock.Now().Sub(x.start))
+		wait = max(1, wait-x.g.clock.Now().Sub(x.at))
 	}
 	if spec.Jitter > 0 && wait > 0 {
 		wait += time.Duration(x.random(int64(wait)/100*int64(spec.Jitter) + 1))

@@ -5,7 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 )
+
+// limitHeaders are the kinds of headers that tell clients of their limits.
+type limitHeaders struct {
+	draft  bool // RateLimit and RateLimit-Policy
+	legacy bool // RateLimit-Limit, X-RateLimit-Limit and so on
+}
+
+func limitHeadersOf(word string) limitHeaders {
+	return limitHeaders{draft: word == "draft-11" || word == "both", legacy: word == "legacy" || word == "both"}
+}
 
 // decorate makes the changes of the route to a final answer and puts the
 // gateway's own headers on it: the request id and the limit headers. It runs
@@ -13,13 +24,15 @@ import (
 func (x *exchange) decorate(h http.Header) {
 	x.editAnswer(h)
 	h["X-Request-Id"] = []string{x.id}
-	if x.policy == "" {
-		return
+	if x.policy != "" {
+		// Both fields are lists: what the upstream sent is kept and ours come after.
+		// The upstream's may stand under net/http's spelling.
+		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.policy)
+		appendField(h, "RateLimit", "Ratelimit", x.rates)
 	}
-	// Both fields are lists: what the upstream sent is kept and ours come after.
-	// The upstream's may stand under net/http's spelling.
-	appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.policy)
-	appendField(h, "RateLimit", "Ratelimit", x.rates)
+	if x.tightest != nil {
+		x.legacyFields(h)
+	}
 }
 
 func appendField(h http.Header, name, canonical, value string) {
@@ -28,14 +41,47 @@ func appendField(h http.Header, name, canonical, value string) {
 	h[name] = append(theirs[:len(theirs):len(theirs)], value)
 }
 
+// legacyNames are the fields from before the draft, as they are sent and as
+// net/http spells what an upstream sends: limit, remaining and reset, twice.
+var legacyNames = [...][2]string{
+	{"RateLimit-Limit", "Ratelimit-Limit"}, {"X-RateLimit-Limit", "X-Ratelimit-Limit"},
+	{"RateLimit-Remaining", "Ratelimit-Remaining"}, {"X-RateLimit-Remaining", "X-Ratelimit-Remaining"},
+	{"RateLimit-Reset", "Ratelimit-Reset"}, {"X-RateLimit-Reset", "X-Ratelimit-Reset"},
+}
+
+// legacyFields tells of the tightest rule in the way from before the draft. They
+// are single values, so they take the place of what the upstream sent.
+func (x *exchange) legacyFields(h http.Header) {
+	c := x.tightest
+	plan, left := x.hits[c.Tag].Plan, max(0, c.Result.Remaining)
+	values := [...]int64{
+		plan.Size(), plan.Size(), left, left,
+		// In seconds from now, and as a Unix time.
+		ceilSeconds(c.Result.Reset), ceilSeconds(time.Duration(x.at.Add(c.Result.Reset))),
+	}
+	for i, name := range legacyNames {
+		delete(h, name[1])
+		if i < 4 || plan.Concurrency == 0 { // nobody knows when a request ends
+			h[name[0]] = []string{strconv.FormatInt(values[i], 10)}
+		}
+	}
+}
+
 // describeLimits makes the two fields of draft-ietf-httpapi-ratelimit-headers-11
 // from the claims of the enforced rules: the tightest first, that is refusing
 // ones, then those with fewest units left, then with the longer time, then as
-// in the file.
+// in the file. A rule that is Quiet tells only those whom it refuses.
 func (x *exchange) describeLimits() {
+	if x.headers == (limitHeaders{}) {
+		return
+	}
 	order := x.order[:0]
 	for i := range x.claims {
-		if c := &x.claims[i]; c.Tag != overloadTag && !x.hits[c.Tag].Rule.DryRun {
+		c := &x.claims[i]
+		if c.Tag == overloadTag {
+			continue
+		}
+		if rule := x.hits[c.Tag].Rule; !rule.DryRun && (!rule.Quiet || !c.Result.OK) {
 			order = append(order, i)
 		}
 	}
@@ -58,6 +104,12 @@ func (x *exchange) describeLimits() {
 				cmp.Compare(a.Tag, b.Tag),
 			)
 		})
+	}
+	if x.headers.legacy {
+		x.tightest = &x.claims[order[0]]
+	}
+	if !x.headers.draft {
+		return
 	}
 	buf := x.buf[:0]
 	for n, i := range order {

@@ -45,7 +45,7 @@ func (x *exchange) read(snap *Snapshot) bool {
 // takeBody puts x.body in the place of the request's body, if it has one.
 func (x *exchange) takeBody() {
 	if r := x.r; r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, conn: x.conn}
+		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, http2: r.ProtoMajor >= 2, conn: x.conn}
 		r.Body = x.body // the server keeps the one it closes
 	}
 }

@@ -8,6 +8,7 @@ import (
 // settle gives back what the answer does not use up, and the slots of requests
 // in progress; and counts what is used up for good.
 func (x *exchange) settle(now limit.Instant) {
+	x.hold.Done(now, nil)
 	if !x.granted {
 		return
 	}

@@ -96,6 +96,26 @@ func TestASlowHonestUploadLives(t *testing.T) {
 	})
 }
 
+func TestAnUpstreamThatIsSlowToReadIsNotTheClientsFault(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t, "timeouts: { read: 500ms }\n"+openRules, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(1200 * time.Millisecond) // more than twice what the client has
+		swallow(w, r)
+	})
+	both(t, func(t *testing.T, c *http.Client) {
+		const size = 24 << 20 // more than lies in buffers on the way
+		req, _ := http.NewRequest("POST", "http://"+s.addr, strings.NewReader(strings.Repeat("x", size)))
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if body, _ := io.ReadAll(res.Body); res.StatusCode != 200 || string(body) != fmt.Sprint(size, " bytes") {
+			t.Errorf("%d %q", res.StatusCode, body)
+		}
+	})
+}
+
 func TestARefusedUploadIsAnsweredAtOnceAndHoldsNothingForEver(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := newSite(t, "timeouts: { read: 1s }\nupstream: UPSTREAM\nrules: [{ name: one, limit: 1/h }]\n", nil)

@@ -14,14 +14,15 @@ import (
 // immutable and lives until its last request ends; what outlives it (counters,
 // pools) it holds by pointer.
 type Snapshot struct {
-	rules    *rules.Set
-	pools    map[string]*upstream.Pool
-	routes   map[string]*routeStats
-	timeouts rules.Timeouts
-	limits   rules.Limits
-	headers  bool     // limit headers are sent
-	keep     []string // headers that rules read, under canonical names
-	secrets  []string // query parameters that rules are keyed on
+	rules     *rules.Set
+	pools     map[string]*upstream.Pool
+	routes    map[string]*routeStats
+	timeouts  rules.Timeouts
+	limits    rules.Limits
+	headers   limitHeaders // that are sent
+	bodyLimit int64        // most of a body that is read to find a key
+	keep      []string     // headers that rules read, under canonical names
+	secrets   []string     // query parameters that rules are keyed on
 }
 
 // Build compiles file into a Snapshot to follow prev, which may be nil. It may
@@ -43,7 +44,7 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		rules: set, timeouts: file.Timeouts, limits: file.Limits,
 		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
 		routes:  make(map[string]*routeStats, len(set.Routes)),
-		headers: file.RateLimitHeaders != "off",
+		headers: limitHeadersOf(file.RateLimitHeaders), bodyLimit: file.BodyLimit,
 		keep:    set.HeadersRead(),
 		secrets: set.QueryKeys(),
 	}

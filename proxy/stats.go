@@ -73,11 +73,11 @@ func (x *exchange) count(now limit.Instant) {
 	s.duration.Add(upstream.DurationBounds, now.Sub(x.start))
 	s.in.Add(x.bytesIn())
 	s.out.Add(x.bytesOut())
+	own := now
 	if x.sent != 0 {
-		x.g.overhead.Add(OverheadBounds, x.sent.Sub(x.start))
-	} else {
-		x.g.overhead.Add(OverheadBounds, now.Sub(x.start))
+		own = x.sent
 	}
+	x.g.overhead.Add(OverheadBounds, own.Sub(x.start)-x.awaited)
 }
 
 func (x *exchange) bytesIn() int64 {

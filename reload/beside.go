@@ -24,26 +24,31 @@ const (
 // goroutine.
 type beside struct {
 	names func(data []byte) []string // Loop.Beside
+	whole func(data []byte) []string // Loop.BesideWhole
 	of    mark                       // the content whose files these are
 	files []*besideFile
 }
 
 // besideFile is one such file.
 type besideFile struct {
-	path string
-	info os.FileInfo // of when it was read; nil when it could not be
-	read time.Time
-	view view // without the data
+	path  string
+	whole bool        // it need not end with a newline
+	info  os.FileInfo // of when it was read; nil when it could not be
+	read  time.Time
+	view  view // without the data
 }
 
 // look returns v with what the files hold that its content names.
 func (b *beside) look(v view) view {
-	if b.names == nil || v.err != nil {
+	if v.err != nil {
 		return v
 	}
 	if v.mark != b.of {
 		b.of = v.mark
-		b.rename(b.names(v.data))
+		old := b.files
+		b.files = nil
+		b.rename(old, b.names, v.data, false)
+		b.rename(old, b.whole, v.data, true)
 	}
 	if len(b.files) == 0 {
 		return v
@@ -56,7 +61,7 @@ func (b *beside) look(v view) view {
 		sum.Write(f.view.mark.sum[:])
 		v.beside = append(v.beside, besideView{f.path, f.view.mark})
 		v.absent = v.absent || f.view.err != nil
-		if f.view.unfinished && !v.unfinished {
+		if f.view.unfinished && !f.whole && !v.unfinished {
 			v.unfinished, v.which = true, f.path
 		}
 	}
@@ -65,12 +70,13 @@ func (b *beside) look(v view) view {
 	return v
 }
 
-// rename makes paths the files that are looked at. What is known of those that
-// were already is kept.
-func (b *beside) rename(paths []string) {
-	old := b.files
-	b.files = nil
-	for _, path := range paths {
+// rename adds the files that names finds in data to those that are looked at. What
+// is known of old ones is kept.
+func (b *beside) rename(old []*besideFile, names func([]byte) []string, data []byte, whole bool) {
+	if names == nil {
+		return
+	}
+	for _, path := range names(data) {
 		if slices.ContainsFunc(b.files, func(f *besideFile) bool { return f.path == path }) {
 			continue
 		}
@@ -78,6 +84,7 @@ func (b *beside) rename(paths []string) {
 		if i := slices.IndexFunc(old, func(f *besideFile) bool { return f.path == path }); i >= 0 {
 			f = old[i]
 		}
+		f.whole = whole
 		b.files = append(b.files, f)
 	}
 }

@@ -108,12 +108,12 @@ func TestAFileBesideThatIsGoneIsReportedOnceAndTakenWhenItIsBack(t *testing.T) {
 	})
 	r.wants(t, main+"1\n")
 	do(t, os.Remove(dir+"/keys"))
-	for deadline := time.Now().Add(20 * time.Second); r.Status().OK; time.Sleep(ms) {
+	for deadline := time.Now().Add(20 * time.Second); r.Status().Reloads[Refused] == 0; time.Sleep(ms) {
 		if time.Now().After(deadline) {
 			t.Fatal("that the file is gone is not noticed")
 		}
 	}
-	if s := r.Status(); s.Reloads[Refused] != 1 || !strings.Contains(s.Err.Error(), "keys: no such file") {
+	if s := r.Status(); s.OK || s.Reloads[Refused] != 1 || !strings.Contains(s.Err.Error(), "keys: no such file") {
 		t.Errorf("status %+v", s)
 	}
 	write(t, dir+"/keys", "1\n")
@@ -232,5 +232,31 @@ func TestALargeFileBesideIsReadWhenItHasChanged(t *testing.T) {
 	save(text, old)
 	if young.look(); young.view.mark != first {
 		t.Error("that the file is back is not seen")
+	}
+}
+
+// A secret often stands in its file without a newline. Nothing is waited for then,
+// and nothing said.
+func TestAWholeFileBesideNeedsNoNewline(t *testing.T) {
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "main.yaml")
+	write(t, dir+"/token", "one")
+	main := "file " + dir + "/token\n"
+	write(t, path, main)
+	r := onFile(t, path, func(l *Loop) {
+		withBeside(l)
+		l.Beside, l.BesideWhole = nil, besideOf
+		l.Unfinished = time.Hour
+	})
+	r.wants(t, main+"one")
+	write(t, dir+"/token", "two")
+	r.wants(t, main+"two")
+	out, err := r.Trigger(t.Context())
+	if out.Result != Unchanged || err != nil {
+		t.Errorf("Trigger = %v, %v; want unchanged", out, err)
+	}
+	for _, line := range r.lines(t) {
+		if line.Warning != "" {
+			t.Errorf("the log warns: %+v", line)
+		}
 	}
 }

@@ -38,6 +38,10 @@ type Loop struct {
 	// these files with ReadFile.
 	Beside func(data []byte) []string
 
+	// BesideWhole returns the paths of more such files, of which not every line ends
+	// with a newline: what is read of them is taken for whole.
+	BesideWhole func(data []byte) []string
+
 	// Stale reports whether further files, which Apply read for the content that
 	// runs and which nobody follows, hold something else by now, so that who asks
 	// for a reload gets the same content applied again. It is called where Apply
@@ -214,7 +218,7 @@ func (l *Loop) init() {
 		if l.newWatcher == nil {
 			l.newWatcher = fsnotify.NewWatcher
 		}
-		l.beside.names = l.Beside
+		l.beside.names, l.beside.whole = l.Beside, l.BesideWhole
 		l.settled = settling{settle: l.Settle, unfinished: l.Unfinished, missing: l.Missing}
 		l.asks = make(chan chan<- answer)
 		l.done = make(chan struct{})

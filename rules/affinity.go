@@ -8,13 +8,16 @@ func (r *Route) Affinity(f *Facts) uint64 {
 	if r.hash == nil {
 		return 0
 	}
-	value, ok := r.hash.appendValue(f.buf[:0], r.hash.parts[0], f, r.Match)
-	if !ok {
+	value, is := r.hash.appendValue(f.buf[:0], r.hash.parts[0], f, r.Match)
+	if is != present {
 		value, _ = r.hash.appendValue(value[:0], Attribute{kind: kindIP}, f, r.Match)
 	}
 	f.buf = value
 	return fnv1a(value)
 }
+
+// NeedsBody reports whether Affinity looks into the body of a request.
+func (r *Route) NeedsBody() bool { return r.hash != nil && r.hash.parts[0].InBody() }
 
 // fnv1a is the FNV-1a hash of 64 bits, here so that a request allocates nothing.
 func fnv1a(b []byte) uint64 {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Attribute is something of a request that a key, a match or a missing policy
@@ -13,7 +15,7 @@ import (
 type Attribute struct {
 	kind kind
 	bits uint8  // of kind ip: how many bits count, 0 for the usual ones
-	name string // of header (canonical), query, cookie and path names
+	name string // of header (canonical), body (folded), query, cookie and path names
 }
 
 type kind uint8
@@ -29,6 +31,11 @@ const (
 	kindQuery
 	kindCookie
 	kindGlobal
+	kindRoute
+	kindBody
+	kindBasic
+
+	kinds
 )
 
 // kindNames are the attributes, or what those with a name of their own begin
@@ -36,17 +43,18 @@ const (
 var kindNames = [...]string{
 	kindIP: "ip", kindHost: "host", kindMethod: "method", kindPath: "path", kindPathName: "path.",
 	kindHeader: "header.", kindQuery: "query.", kindCookie: "cookie.", kindGlobal: "global",
+	kindRoute: "route", kindBody: "body.", kindBasic: "basic.username",
 }
 
 // ParseAttribute reads the name of an attribute: ip, ip/48, host, method, path,
-// path.<name>, header.<Name>, query.<name>, cookie.<name> or global. In a key a
-// method is what was sent, so GET and HEAD are two, though a pattern for GET
-// takes both.
+// path.<name>, header.<Name>, query.<name>, cookie.<name>, body.<field>,
+// basic.username, route or global. In a key a method is what was sent, so GET and
+// HEAD are two, though a pattern for GET takes both.
 func ParseAttribute(text string) (Attribute, *TextError) {
 	if bits, ok := strings.CutPrefix(text, "ip/"); ok {
 		return parseIPBits(bits)
 	}
-	for k := kindIP; k <= kindGlobal; k++ {
+	for k := kindIP; k < kinds; k++ {
 		if text == kindNames[k] && !strings.HasSuffix(text, ".") {
 			return Attribute{kind: k}, nil
 		}
@@ -62,9 +70,11 @@ func ParseAttribute(text string) (Attribute, *TextError) {
 			return parseName(kindQuery, name)
 		case "cookie":
 			return parseName(kindCookie, name)
+		case "body":
+			return parseBodyName(name)
 		}
 	}
-	if dotted && (family == "body" || family == "basic" || family == "jwt") || text == "route" {
+	if dotted && family == "jwt" {
 		return Attribute{}, &TextError{Len: len(text), Msg: strconv.Quote(text) + " is not supported by this version"}
 	}
 	return Attribute{}, &TextError{
@@ -148,6 +158,34 @@ func parseName(k kind, name string) (Attribute, *TextError) {
 	return Attribute{kind: k, name: name}, nil
 }
 
+// parseBodyName reads the field in body.<field>, of one part or of several with
+// dots between them. It is folded, since fields are compared without case.
+func parseBodyName(name string) (Attribute, *TextError) {
+	const most = 8
+	off := len("body.")
+	if name == "" {
+		return Attribute{}, &TextError{Off: off, Msg: "no name of a field", Hint: "write body.<field>"}
+	}
+	if i := strings.IndexAny(name, "[]"); i >= 0 {
+		plain := strings.ReplaceAll(strings.ReplaceAll(name, "]", ""), "[", ".")
+		return Attribute{}, &TextError{
+			Off: off + i, Len: 1, Msg: "a field inside another is written with a dot", Hint: "write body." + strings.TrimRight(plain, "."),
+		}
+	}
+	parts := 0
+	for part := range strings.SplitSeq(name, ".") {
+		if parts++; part == "" || parts > most {
+			return Attribute{}, &TextError{Len: off + len(name), Msg: "a field is 1 to " + strconv.Itoa(most) + " names with a dot between them"}
+		}
+	}
+	for i, r := range name {
+		if unicode.IsControl(r) || unicode.IsSpace(r) || r == utf8.RuneError || strings.ContainsRune(`"\%&+;=`, r) {
+			return Attribute{}, &TextError{Off: off + i, Len: max(1, utf8.RuneLen(r)), Msg: "the name of a field holds no such letter"}
+		}
+	}
+	return Attribute{kind: kindBody, name: string(appendFolded(nil, []byte(name)))}, nil
+}
+
 // String returns the attribute as one would write it in the file.
 func (a Attribute) String() string {
 	if a.bits > 0 {
@@ -163,10 +201,17 @@ func (a Attribute) IsIP() bool { return a.kind == kindIP }
 func (a Attribute) IsGlobal() bool { return a.kind == kindGlobal }
 
 // ClientChosen reports whether the client writes the value as it likes: a
-// header, a query value or a cookie.
+// header, a query value, a cookie, a field of the body or a user name.
 func (a Attribute) ClientChosen() bool {
-	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie
+	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie || a.named()
 }
+
+// InBody reports whether the value is in the body of the request.
+func (a Attribute) InBody() bool { return a.kind == kindBody }
+
+// named reports whether the value is what somebody calls another, perhaps: what
+// is left of a limit on it is not for everybody to see.
+func (a Attribute) named() bool { return a.kind == kindBody || a.kind == kindBasic }
 
 // PathName returns the name of a path.<name> attribute, or "".
 func (a Attribute) PathName() string {

@@ -21,6 +21,8 @@ func TestAttributesOfOneMeaningAreEqual(t *testing.T) {
 		{"path", "path"}, {"path.id", "path.id"}, {"path.user_id", "path.user_id"}, {"path.user-id", "path.user-id"},
 		{"header.X-API-Key", "header.X-Api-Key"}, {"header.x-api-key", "header.X-Api-Key"}, {"header.Authorization", "header.Authorization"},
 		{"query.key", "query.key"}, {"query.Key", "query.Key"}, {"query.a.b[]", "query.a.b[]"}, {"query.é", "query.é"},
+		{"route", "route"}, {"basic.username", "basic.username"}, {"body.username", "body.username"}, {"body.User.E-Mail", "body.user.e-mail"},
+		{"body.É", "body.é"}, {"body._csrf", "body._csrf"}, {"body.\u212aey", "body.key"},
 		{"cookie.sid", "cookie.sid"}, {"cookie.__Host-sid", "cookie.__Host-sid"}, {"global", "global"},
 	} {
 		a := attribute(t, test.text)
@@ -76,9 +78,23 @@ func TestBadAttributesSayWhatToWrite(t *testing.T) {
 		{"cookie.a b", 8, 1, "no such letter"},
 		{"cookie.", 7, 0, "write cookie.<name>"},
 		{"query.a\x00", 7, 1, "no such letter"},
-		{"route", 0, 5, "not supported by this version"},
-		{"body.username", 0, 13, "not supported by this version"},
-		{"basic.username", 0, 14, "not supported by this version"},
+		{"body", 0, 4, "write body.<name>"},
+		{"body.", 5, 0, "write body.<field>"},
+		{"body.user[email]", 9, 1, "write body.user.email"},
+		{"body.tags[]", 9, 1, "write body.tags"},
+		{"body:username", 0, 13, "write body.username"},
+		{"bdy.username", 0, 12, `did you mean "body.username"?`},
+		{"form.username", 0, 13, "write body.username"},
+		{"json.user.name", 0, 14, "write body.user.name"},
+		{"body..a", 0, 7, "1 to 8 names"},
+		{"body.a.", 0, 7, "1 to 8 names"},
+		{"body.a.b.c.d.e.f.g.h.i", 0, 22, "1 to 8 names"},
+		{"body.a b", 6, 1, "no such letter"},
+		{"body.a&b", 6, 1, "no such letter"},
+		{"basic", 0, 5, "write basic.username"},
+		{"basic.user", 0, 10, "write basic.username"},
+		{"basic.usrname", 0, 13, `did you mean "basic.username"?`},
+		{"rout", 0, 4, `did you mean "route"?`},
 		{"jwt.sub", 0, 7, "not supported by this version"},
 	} {
 		a, err := ParseAttribute(test.text)
@@ -95,7 +111,7 @@ func TestBadAttributesSayWhatToWrite(t *testing.T) {
 func TestAttributesKnowWhoChoosesThem(t *testing.T) {
 	for text, chosen := range map[string]bool{
 		"ip": false, "ip/48": false, "host": false, "method": false, "path": false, "path.id": false, "global": false,
-		"header.X": true, "query.x": true, "cookie.x": true,
+		"header.X": true, "query.x": true, "cookie.x": true, "body.x": true, "basic.username": true, "route": false,
 	} {
 		a := attribute(t, text)
 		if got := a.ClientChosen(); got != chosen {
@@ -111,7 +127,7 @@ func TestAttributesKnowWhoChoosesThem(t *testing.T) {
 }
 
 func TestMissingPolicies(t *testing.T) {
-	for _, text := range []string{"ip", "skip", "reject", "host", "header.X-Key", "ip/24", "path.id", "global"} {
+	for _, text := range []string{"ip", "skip", "reject", "host", "header.X-Key", "ip/24", "path.id", "global", "body.x", "basic.username", "route"} {
 		m, err := ParseMissing(text)
 		if err != nil || m.String() != text {
 			t.Errorf("ParseMissing(%q) = %s, %v", text, m, err)
@@ -124,7 +140,7 @@ func TestMissingPolicies(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"skipp": `did you mean "skip"?`, "deny": "unknown attribute", "rejct": `did you mean "reject"?`, "body.x": "not supported", "": "unknown",
+		"skipp": `did you mean "skip"?`, "deny": "unknown attribute", "rejct": `did you mean "reject"?`, "jwt.x": "not supported", "": "unknown",
 	} {
 		if m, err := ParseMissing(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseMissing(%q) = %s, %v; want %q", text, m, err, want)

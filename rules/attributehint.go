@@ -9,8 +9,8 @@ import (
 // attributeNames are what an unknown name is compared with; true are those that
 // have a name of their own after a dot.
 var attributeNames = map[string]bool{
-	"ip": false, "host": false, "method": false, "path": false, "global": false,
-	"header": true, "query": true, "cookie": true,
+	"ip": false, "host": false, "method": false, "path": false, "global": false, "route": false, "basic.username": false,
+	"header": true, "query": true, "cookie": true, "body": true,
 }
 
 // otherWords are what other gateways call attributes, and what they are here.
@@ -20,6 +20,8 @@ var otherWords = map[string]string{
 	"uri": "path", "url": "path", "verb": "method", "hostname": "host", "domain": "host",
 	"headers": "header", "param": "query", "params": "query", "querystring": "query", "query_param": "query",
 	"cookies": "cookie", "all": "global", "none": "global", "*": "global",
+	"basic": "basic.username", "basic_auth": "basic.username", "auth": "basic.username",
+	"form": "body", "json": "body", "post": "body", "postform": "body", "request_body": "body",
 }
 
 // attributeHint says what to write instead of an attribute that is not known,
@@ -29,6 +31,9 @@ func attributeHint(text, family string, dotted bool) string {
 		if k := strings.ToLower(text[:i]); attributeNames[k] || k == "path" {
 			return "write " + k + "." + strings.Trim(text[i:], `:[/]"'`)
 		}
+	}
+	if user := didYouMean(text, []string{kindNames[kindBasic]}); user != "" {
+		return user
 	}
 	lower := strings.ToLower(strings.TrimPrefix(family, "$"))
 	word, known := otherWords[lower]
@@ -40,7 +45,7 @@ func attributeHint(text, family string, dotted bool) string {
 	}
 	switch named := attributeNames[word]; {
 	case word == "":
-		return "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name> or global"
+		return "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name>, body.<field>, basic.username, route or global"
 	case named && dotted && len(text) > len(family)+1:
 		word += text[len(family):]
 	case named:

@@ -34,7 +34,9 @@ type RuleChange struct {
 // prev every rule is added.
 func (s *Set) Change(prev *Set) Change {
 	var c Change
+	var pauses pauses
 	for _, r := range s.Rules {
+		pauses.step()
 		old := prev.Rule(r.Name)
 		if old == nil {
 			c.Added = append(c.Added, r.Name)

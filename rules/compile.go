@@ -35,7 +35,9 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 		groups[f.Groups[i].Name] = &f.Groups[i]
 	}
 	var errs ErrorList
+	var pauses pauses
 	for i := range f.Rules {
+		pauses.step()
 		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
 		if err != nil {
 			errs = append(errs, err)
@@ -74,11 +76,12 @@ func (s *Set) index(exempt, block *Match) {
 // is one.
 func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	recipe.local = r.Fail == "local"
 	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
-		Closed: r.Fail == "closed",
+		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
 		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,

@@ -27,6 +27,8 @@ type node struct {
 	open  bool // it is still being read
 	// partial says that settings of the map were refused and are not in it.
 	partial bool
+	// origin says what of the text was substituted; nil is nothing.
+	origin *origin
 }
 
 type shape uint8
@@ -52,7 +54,7 @@ const (
 // decode reads data, the text of s, as one YAML document. It returns nil when
 // there is none that can be looked at; everything wrong is in s.
 func decode(s *source, data []byte) *node {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(&pausingReader{r: bytes.NewReader(data)})
 	var doc, second yaml.Node
 	err := decodeNext(dec, &doc)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -145,8 +147,10 @@ func countNodes(n *yaml.Node) int {
 // setting may hold.
 type converter struct {
 	*source
-	anchors map[*yaml.Node]*node
-	aliased int // values that aliases stand for
+	anchors     map[*yaml.Node]*node
+	aliased     int // values that aliases stand for
+	substituted int // bytes of the values of variables
+	pauses      pauses
 }
 
 func (c *converter) convert(y *yaml.Node, depth int) *node {
@@ -220,14 +224,13 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
-	if at := strings.Index(n.text, "${"); at >= 0 {
-		line, col, width := c.within(n, at, 2)
-		c.fail(line, col, width, "write the value itself", "substitution (${…}) is not supported by this version")
-		n.shape = broken
+	if strings.Contains(n.text, "${") || strings.Contains(n.text, "$$") {
+		c.substitute(n)
 	}
 }
 
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
+	c.pauses.step()
 	var seen map[string]*node // of a map of more than a few
 	if len(y.Content) > 2*fewKeys {
 		seen = make(map[string]*node, len(y.Content)/2)

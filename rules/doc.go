@@ -28,7 +28,10 @@
 // The front door fills in [Facts] and asks a Set, in this order: [Set.Route] (none
 // is 404), [Set.Blocked] (403), [Set.Match]. Each [Hit] of Match is a rule that
 // applies, with the Plan that the request falls under, what it costs and the
-// digest of its key; a hit that is Missing is answered 400. All these read only, take no memory and may run at the same time.
+// digest of its key; a hit that is Missing is answered 400. A key in the body is
+// Pending until [Facts.SetBody] and [Set.Resolve]; what cannot be told for sure is
+// a Doubt of the hit. All these read only, take no memory and may run at the same
+// time.
 //
 // A worked example. In
 //
@@ -55,10 +58,15 @@
 // looks: a name given twice, nothing for a value, a second document, tags, merge
 // keys, 010 or 1e3 or 1.5 for a whole number. Aliases stand for their anchor's
 // value; all aliases together may stand for 200,000 values. A file has at most
-// 2 MiB, 200,000 values and 32 levels. ${…} is kept for substitution and refused
-// until there is such a thing; a $ otherwise is text. Settings that the format
-// knows but this version does not have are refused, never ignored; the table in
-// settings.go says which they are.
+// 2 MiB, 200,000 values and 32 levels. Settings that the format knows but this
+// version does not have are refused, never ignored; the table in settings.go says
+// which they are.
+//
+// In values, never in names, ${NAME} stands for a variable of the environment,
+// ${NAME:-default} for the default where it is not set or empty, ${NAME:?message}
+// is an error then, and $$ is a $; any other $ is text. That is done once YAML has
+// been read, so a variable can hold nothing but a value. Errors quote such a value
+// as it is written in the file and do not repeat what the variable holds.
 //
 // yaml.v3 makes the tree and nothing else; it is imported in decode.go alone. Its
 // own messages have lines at best, so its errors are explained by looking at the
@@ -68,7 +76,9 @@
 //
 // Everything is matched on normal forms: see [NormalPath], [NormalHost] and
 // [ClientAddr]. A [Match] is clauses of which one must take the request; a
-// [Pattern] is the short form of a clause. A [Recipe] makes the key: its parts are
+// [Pattern] is the short form of a clause. Of the rules and routes of a Set those
+// are asked that an index finds for the request's path, host, address, method or
+// values; so those that do not apply cost nothing. A [Recipe] makes the key: its parts are
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
 // keyed digest of them leaves this package.
 //

@@ -16,6 +16,9 @@ func readExample(t *testing.T) string {
 	return string(data)
 }
 
+// exampleOutside has what the example names.
+var exampleOutside = outsideOf(nil, map[string]string{"admin-token": "0123456789abcdef\n"})
+
 func TestTheExampleIsGood(t *testing.T) {
 	f, err := Parse("gateway.example.yaml", []byte(readExample(t)))
 	if err != nil {
@@ -58,7 +61,7 @@ func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 		n++
 		changed := append([]string(nil), lines...)
 		changed[i] = m[1] + m[2]
-		f, err := Parse("gateway.example.yaml", []byte(strings.Join(changed, "\n")))
+		f, err := exampleOutside.Parse("gateway.example.yaml", []byte(strings.Join(changed, "\n")))
 		if err == nil {
 			_, err = f.Compile(nil)
 		}

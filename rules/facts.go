@@ -29,11 +29,24 @@ type Facts struct {
 	Route string
 
 	query queryState
+	body  Body
 	buf   []byte     // scratch in which a key is put together
+	text  []byte     // scratch in which a name or a value is decoded
 	value []byte     // scratch for a value that is compared; a key may be half made meanwhile
 	sums  []valueSum // of values that were compared with hashes
 	found []uint32   // scratch of index.find
 	costs []uint32   // the same, of the index of a rule's costs
+
+	fields []fieldValue // of the body, as far as somebody asked for them
+	values []byte       // theirs
+}
+
+// fieldValue is a field of the body that has been looked for, and where in
+// Facts.values its value is.
+type fieldValue struct {
+	name     string
+	is       presence
+	from, to int
 }
 
 // valueSum is the SHA-256 of the value that a request has of an attribute.
@@ -59,18 +72,23 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	buf, value, found, costs := f.buf[:0], f.value[:0], f.found[:0], f.costs[:0]
-	if cap(buf) > maxScratch {
-		buf = nil
+	*f = Facts{
+		buf: scratch(f.buf, maxScratch), text: scratch(f.text, maxScratch), value: scratch(f.value, maxScratch),
+		values: scratch(f.values, maxScratch), found: scratch(f.found, maxScratch/4), costs: scratch(f.costs, maxScratch/4),
+		sums: f.sums[:0], fields: f.fields[:0],
 	}
-	if cap(value) > maxScratch {
-		value = nil
+}
+
+// scratch returns buf, empty, unless it has more than most places.
+func scratch[T any](buf []T, most int) []T {
+	if cap(buf) > most {
+		return nil
 	}
-	if cap(found) > maxScratch/4 {
-		found = nil
-	}
-	if cap(costs) > maxScratch/4 {
-		costs = nil
-	}
-	*f = Facts{buf: buf, value: value, sums: f.sums[:0], found: found, costs: costs}
+	return buf[:0]
+}
+
+// SetBody says what the body of the request is; before that it is not known.
+// Afterwards nothing keeps b.Bytes but f, until the next SetBody or Reset.
+func (f *Facts) SetBody(b Body) {
+	f.body, f.fields, f.values = b, f.fields[:0], f.values[:0]
 }

@@ -47,7 +47,9 @@ type File struct {
 	ProxyProtocol bool
 	// IPv6Prefix is the number of bits of an IPv6 address that make one client, 32 to 128.
 	IPv6Prefix int
-	// RateLimitHeaders is "draft-11" or "off".
+	// BodyLimit is the most bytes of a body that are read to find a key in it, 1 or more.
+	BodyLimit int64
+	// RateLimitHeaders is "draft-11", "legacy", "both" or "off".
 	RateLimitHeaders string
 	// Reject is the answer to a refused request, unless its rule says otherwise.
 	Reject Reject
@@ -70,6 +72,7 @@ type File struct {
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
 
+	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
 	// The matches of Rules and of Routes, as Parse made them; nil in a File made
 	// otherwise.
@@ -173,11 +176,14 @@ type Limits struct {
 	ConnectionsPerIP int64
 }
 
-// Admin is the admin listener: an address on the loopback, or off.
+// Admin is the admin listener: an address, or off.
 type Admin struct {
+	// Addr is on the loopback, or there is a Token.
 	Addr string
 	Off  bool
-	Pos  Pos
+	// Token is what a request must carry unless it only asks how the gateway does.
+	Token Secret
+	Pos   Pos
 }
 
 // Log says what is logged and how.
@@ -193,6 +199,7 @@ func Defaults() File {
 		Version:          1,
 		Listen:           []Listen{{Addr: ":8080"}},
 		IPv6Prefix:       64,
+		BodyLimit:        64 << 10,
 		RateLimitHeaders: "draft-11",
 		Reject:           Reject{Status: 429},
 		Timeouts: Timeouts{

@@ -16,6 +16,7 @@ type builder struct {
 	// copies is how often a way may yet be put in a second place and further. Ways
 	// that would take more stay where every request meets them.
 	copies int
+	pauses pauses
 }
 
 const (
@@ -28,6 +29,7 @@ const (
 // fill puts ways into n, told apart by whatever does so best. used are the axes
 // of the splits above.
 func (b *builder) fill(n *place, ways []uint32, used []axis) {
+	b.pauses.step()
 	a, ok := axis{}, false
 	if len(ways) > b.few && len(used) < mostSplits {
 		a, ok = b.best(ways, used)
@@ -63,6 +65,7 @@ type spread struct {
 func (b *builder) best(ways []uint32, used []axis) (axis, bool) {
 	spreads := map[axis]*spread{}
 	for _, n := range ways {
+		b.pauses.step()
 		b.ways[n].axes(func(a axis, keys []string) {
 			if slices.Contains(used, a) {
 				return
@@ -176,6 +179,7 @@ func (b *builder) take(keys int) bool {
 func (b *builder) byPath(s *split, ways []uint32, used []axis) (rest []uint32) {
 	s.paths = &pathNode{}
 	for _, n := range ways {
+		b.pauses.step()
 		if p := b.ways[n].pattern(); p != nil && !p.anyPath() {
 			s.paths.add(p, n)
 		} else {
@@ -220,6 +224,7 @@ func (b *builder) byKey(s *split, ways []uint32, used []axis) (rest []uint32) {
 	var under table[*place]
 	below := suffixes{}
 	for _, n := range ways {
+		b.pauses.step()
 		exact, wild := b.ways[n].keys(s.axis)
 		if !b.take(len(exact) + len(wild)) {
 			rest = append(rest, n)

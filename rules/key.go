@@ -15,6 +15,7 @@ type Recipe struct {
 	parts    []Attribute
 	missing  Missing
 	ipv6Bits int
+	local    bool          // what cannot be read counts as missing
 	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
 
@@ -33,22 +34,29 @@ type captor interface {
 type Outcome uint8
 
 const (
-	KeyFound    Outcome = iota // every part is in the request
-	KeyFallback                // a part is missing; the key is of what stands in for it
-	KeySkip                    // a part is missing, and then the rule does not apply
-	KeyReject                  // a part is missing, and such requests are answered with 400
+	KeyFound      Outcome = iota // every part is in the request
+	KeyFallback                  // a part is missing; the key is of what stands in for it
+	KeySkip                      // a part is missing, and then the rule does not apply
+	KeyReject                    // a part is missing, and such requests are answered with 400
+	KeyPending                   // a part is in the body, which is not read yet
+	KeyUnreadable                // a part cannot be told for sure
+	KeyTooLong                   // a part is in a body over body_limit
+	KeyNoMemory                  // a part is in a body for which no memory was left
 )
+
+// outcomeOf says what becomes of a key of which a part is neither there nor missing.
+var outcomeOf = [...]Outcome{unread: KeyPending, unreadable: KeyUnreadable, tooLong: KeyTooLong, noMemory: KeyNoMemory}
 
 // Digest returns the digest of the key of a request that m, which is a *Match or
 // a part of one, took; m may be nil where the key holds no path.<name>. Two requests
 // have the same digest if every part of their keys has the same bytes (and not
 // otherwise, but by a chance of one in 2^64); a key that a fallback made is
-// never that of a request that has its key. With KeySkip and KeyReject there is
-// no digest. It takes no memory of its own once f has been in use.
+// never that of a request that has its key. Only with KeyFound and KeyFallback
+// is there a digest. It takes no memory of its own once f has been in use.
 func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
 	key, outcome := r.appendKey(f.buf[:0], f, m)
 	f.buf = key
-	if outcome == KeySkip || outcome == KeyReject {
+	if outcome > KeyFallback {
 		return limit.Digest{}, outcome
 	}
 	return s.Digest(key), outcome
@@ -64,11 +72,24 @@ const (
 func (r *Recipe) appendKey(out []byte, f *Facts, m captor) ([]byte, Outcome) {
 	start := len(out)
 	out = append(out, tagKey)
+	doubt := absent
 	for i, a := range r.parts {
-		var ok bool
-		if out, ok = r.appendPart(out, a, f, m); !ok || !r.isKnown(i, f) {
+		var is presence
+		switch out, is = r.appendPart(out, a, f, m); is {
+		case absent:
 			return r.appendFallback(out[:start], f, m)
+		case present:
+			if !r.isKnown(i, f) {
+				return r.appendFallback(out[:start], f, m)
+			}
+		default:
+			if doubt == absent || doubt == unread { // what else is in the body does not matter then
+				doubt = is
+			}
 		}
+	}
+	if doubt != absent {
+		return out[:start], outcomeOf[doubt]
 	}
 	return out, KeyFound
 }
@@ -118,11 +139,15 @@ func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome
 		// counters, and "x" of one header is not "x" of another.
 		a := r.missing.attr
 		out = append(append(out, a.name...), 0)
-		var ok bool
-		if out, ok = r.appendPart(out, a, f, m); ok {
+		var is presence
+		switch out, is = r.appendPart(out, a, f, m); is {
+		case present:
 			return out, KeyFallback
+		case absent:
+			out = append(out[:start], tagFallback)
+		default:
+			return out[:start], outcomeOf[is]
 		}
-		out = append(out[:start], tagFallback)
 	}
 	out = append(out, 0)
 	out, _ = r.appendPart(out, Attribute{kind: kindIP}, f, m)
@@ -131,33 +156,55 @@ func (r *Recipe) appendFallback(out []byte, f *Facts, m captor) ([]byte, Outcome
 
 // appendPart appends one part of a key: its kind, the length of its value in
 // four bytes, its value. Thus no two lists of values have the same bytes. It
-// reports whether the value is there; one that is empty or all spaces is not.
-func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
+// says whether the value is there; one that is empty or all spaces is not.
+func (r *Recipe) appendPart(out []byte, a Attribute, f *Facts, m captor) ([]byte, presence) {
 	start := len(out)
 	out = append(out, byte(a.kind), 0, 0, 0, 0)
 	body := len(out)
-	out, ok := r.appendValue(out, a, f, m)
+	out, is := r.appendValue(out, a, f, m)
 	n := len(out) - body
 	out[start+1], out[start+2], out[start+3], out[start+4] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
-	return out, ok
+	if r.local && is > unread {
+		is = absent
+	}
+	return out, is
 }
 
 // appendValue appends the value of an attribute.
-func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byte, bool) {
+func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byte, presence) {
 	start := len(out)
 	switch a.kind {
 	case kindGlobal:
-		return out, true
+		return out, present
+	case kindBody:
+		return f.appendBody(out, a.name)
+	case kindBasic:
+		return f.appendBasic(out)
 	case kindIP:
-		return appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
+		out, ok := appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
+		return out, presentIf(ok)
 	case kindPathName:
 		if m != nil {
 			out = append(out, m.capture(f, a.name)...)
 		}
 	default:
-		return f.appendText(out, a)
+		out, ok := f.appendText(out, a)
+		return out, presentIf(ok)
 	}
-	return out, !isBlank(out[start:])
+	return out, presentIf(!isBlank(out[start:]))
+}
+
+func presentIf(ok bool) presence {
+	if ok {
+		return present
+	}
+	return absent
+}
+
+// reads reports whether the key, or what stands in for it, is of an attribute
+// that is good.
+func (r *Recipe) reads(good func(Attribute) bool) bool {
+	return slices.ContainsFunc(r.parts, good) || good(r.missing.attr)
 }
 
 // PathNames returns the names of path segments that the key, or what stands in

@@ -7,9 +7,10 @@ import "sync/atomic"
 // rule still means the same (see File.Compile). When the last Set and the last
 // request let go of it, the collector takes it. It is safe for concurrent use.
 type Live struct {
-	// Skipped counts requests that the rule passed by for want of a key. Set.Match
-	// counts it, the front door all else.
-	Skipped atomic.Int64
+	// Skipped counts requests that the rule passed by for want of a key, FailedOpen
+	// those whose key it could not tell. Set.Match and Set.Resolve count them, the
+	// front door all else.
+	Skipped, FailedOpen atomic.Int64
 	// Units is the number of units taken for good.
 	Units atomic.Int64
 	// NearLimit counts decisions after which a fifth of the limit or less was left.

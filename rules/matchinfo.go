@@ -32,6 +32,13 @@ func (m *Match) Captures(name string) (without string, ok bool) {
 	return "", true
 }
 
+// OnlyGET reports whether m takes no other method than GET and HEAD.
+func (m *Match) OnlyGET() bool {
+	return m != nil && allIn(m.Any, func(c Clause) bool {
+		return allIn(c.methods(), func(name string) bool { return methodCovers("GET", name) })
+	})
+}
+
 // Never says why m can take no request at all, if that is plain to see; else it
 // is empty.
 func (m *Match) Never() string {

@@ -132,6 +132,7 @@ func (p *parser) overload(n *node) {
 				p.failAt(v, "write it like 20%; twice as much is kept from sheddable requests", "reserve %s: must be 0%% to 49%%", quote(text))
 			} else {
 				o.Reserve = share
+				p.show(v)
 			}
 		}
 	}

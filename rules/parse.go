@@ -18,8 +18,12 @@ type parser struct {
 	// are true.
 	hashes   map[string]*node
 	insecure []*node
-	listens  []*node // as file.Listen
-	idleTLS  []*node // settings of tls that nothing needs
+	// blind, unless it is nil, says that secrets are not to be read, and takes the
+	// nodes that hold one.
+	blind       map[*node]bool
+	secretFiles []string // what is not read then
+	listens     []*node  // as file.Listen
+	idleTLS     []*node  // settings of tls that nothing needs
 
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
@@ -29,14 +33,17 @@ type parser struct {
 	groupsBroken, membersBroken bool
 }
 
+// Parse reads a configuration file as Outside.Parse does, with nothing outside.
+func Parse(name string, data []byte) (*File, error) { return Outside{}.Parse(name, data) }
+
 // Parse reads a configuration file. name is what errors call it: the path as the
-// user gave it. It looks at nothing but data, never panics, and takes well under
-// a second and 128 MB whatever data holds.
+// user gave it. It looks at nothing but data and what of o data names, never
+// panics, and takes well under a second and 128 MB whatever data holds.
 //
 // The error is an ErrorList of everything that is wrong, sorted; there is no
 // File then. Warnings are in the File.
-func Parse(name string, data []byte) (*File, error) {
-	s, text := readSource(name, data)
+func (o Outside) Parse(name string, data []byte) (*File, error) {
+	s, text := readSource(o, name, data)
 	if len(s.errs) > 0 {
 		return nil, s.errors()
 	}
@@ -47,7 +54,7 @@ func Parse(name string, data []byte) (*File, error) {
 		p.read(root)
 		if len(s.errs) == 0 {
 			sum := sha256.Sum256(data)
-			file.Name, file.Hash = name, hex.EncodeToString(sum[:])
+			file.Name, file.Hash, file.data = name, hex.EncodeToString(sum[:]), data
 			p.warnings()
 			file.Warnings = s.warnings()
 			return &file, nil
@@ -58,9 +65,9 @@ func Parse(name string, data []byte) (*File, error) {
 
 // FindAdmin returns the admin listener that a file asks for, also when something
 // else in it is wrong; and the default when it cannot be read.
-func FindAdmin(data []byte) Admin {
+func (o Outside) FindAdmin(name string, data []byte) Admin {
 	file := Defaults()
-	s, text := readSource("", data)
+	s, text := readSource(o, name, data)
 	if len(s.errs) > 0 {
 		return file.Admin
 	}
@@ -135,6 +142,9 @@ func (p *parser) public() {
 	if v := p.top.get("limits"); v != nil {
 		p.limits(v)
 	}
+	if v := p.top.get("body_limit"); v != nil {
+		p.size(v, "body_limit", &p.file.BodyLimit, 1, 1<<30)
+	}
 	if v := p.top.get("ratelimit_headers"); v != nil {
 		p.oneOf(v, "ratelimit_headers", rateLimitHeaders, &p.file.RateLimitHeaders)
 	}
@@ -161,6 +171,10 @@ func (p *parser) listen(n *node) {
 			continue
 		}
 		first[addr] = p.posOf(item)
+		p.show(item)
+		if addr == p.file.Admin.Addr && !p.top.has("admin") {
+			p.failAt(item, "use another address, or give admin one", "listen %s: the admin listener has this address", quote(text))
+		}
 		p.file.Listen = append(p.file.Listen, Listen{Addr: addr, Pos: p.posOf(item)})
 		p.listens = append(p.listens, item)
 	}
@@ -245,49 +259,6 @@ func (p *parser) process() {
 	}
 	if v := p.top.get("log"); v != nil {
 		p.log(v)
-	}
-}
-
-func (p *parser) admin(n *node) {
-	at := n
-	if n.shape == mapping {
-		c := p.section(n, partAdmin, "admin", " in admin")
-		c.check()
-		if at = c.get("listen"); at == nil {
-			if c.lacks("listen") {
-				p.failAt(n, "", "no listen in admin")
-			}
-			return
-		}
-	}
-	text, ok := p.text(at, "admin")
-	if !ok {
-		return
-	}
-	if text == "off" {
-		p.file.Admin = Admin{Off: true, Pos: p.posOf(at)}
-		return
-	}
-	addr, err := parseAddress(text)
-	switch {
-	case err != nil && at.word == wordBool:
-		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
-	case err != nil:
-		p.failText(at, "admin", err)
-	case strings.HasPrefix(addr, "systemd:"):
-		p.failAt(at, "use 127.0.0.1:9900, or unix: and a path", "admin %s: the admin listener binds its own address", quote(text))
-	case !loopback(addr):
-		p.failAt(at, "use 127.0.0.1:9900", "admin %s: other machines reach it; that needs a token, which %s", quote(text), notYet)
-	default:
-		p.file.Admin = Admin{Addr: addr, Pos: p.posOf(at)}
-		for _, l := range p.file.Listen {
-			if l.Addr == addr && !strings.HasSuffix(addr, ":0") { // port 0 is any free one
-				p.failAt(at, "use another address", "admin %s: the public listener at %s has this address", quote(text), l.Pos)
-			}
-		}
-		if t := p.file.TLS; t != nil && t.Redirect != nil && overlap(t.Redirect.Addr, addr) {
-			p.failAt(at, "use another port", "admin %s: with tls, requests to %s are sent to https", quote(text), t.Redirect.Addr)
-		}
 	}
 }
 

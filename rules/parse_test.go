@@ -5,8 +5,10 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,12 +52,15 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	for part, n := range settings {
 		for _, name := range n.known {
-			if name != "listen" && name != "upstream" && !strings.Contains(string(data), name) {
+			if name != "listen" && name != "upstream" && part != partSecret && !strings.Contains(string(data), name) {
 				t.Errorf("everything.yaml does not have %s of %s", name, part)
 			}
 		}
 	}
-	f := parse(t, string(data))
+	f, err := goldenOutside.Parse("gateway.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if f.Reject.Jitter != 10 || f.Reject.ContentType != "text/html; charset=utf-8" || f.Reject.Body == "" {
 		t.Errorf("reject %+v", f.Reject)
 	}
@@ -67,7 +72,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
-	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || !f.Admin.Off ||
+	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || f.Admin.Addr != "0.0.0.0:9901" || !f.Admin.Token.Is("0123456789abcdef0123456789abcdef") ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
 		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
 		t.Errorf("settings %+v", f)
@@ -285,7 +290,8 @@ func hostile() map[string]string {
 		"key parts":        numbered(head+"- name: a\n  limit: 1/m\n  key:\n", "  - header.X-%d\n", ""),
 		"two large matches": numbered(head+"- {name: b, limit: 2/m, key: host, match: ["+strings.Repeat("/b, ", maxPatterns)+"]}\n"+
 			"- name: a\n  key: header.X\n  limit: 1/m\n  match:\n", "  - /a/%d/*\n", ""),
-		"groups":              "upstream: http://a\ngroups:\n" + lines(25_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- {name: a, limit: 1/m, match: {group: [" + strings.Repeat("h12, ", 5_000) + "]}}\n",
+		"groups":              "upstream: http://a\ngroups:\n" + lines(10_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- name: a\n  limit: 1/m\n  match:\n    group:\n" + lines(5_000, "    - h%d\n"),
+		"too many groups":     "upstream: http://a\ngroups:\n" + lines(30_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- name: a\n  limit: 1/m\n  match:\n    group:\n" + lines(5_000, "    - h%d\n"),
 		"members":             "upstream: http://a\nrules: []\ngroups:\n  g:\n" + lines(40_000, "    header.X-%d: a\n"),
 		"values":              "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(60_000, "    - a%d\n"),
 		"values with stars":   "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(50_000, "    - \"*a%d*\"\n"),
@@ -346,23 +352,25 @@ func indented() string {
 }
 
 func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
+	// What is no longer needed does not count, and a busy machine is late to find it.
+	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	for name, data := range hostile() {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			peak := make(chan uint64)
 			stop := make(chan struct{})
 			runtime.GC()
 			go func() { peak <- watchHeap(stop) }()
-			start := time.Now()
+			start := processorTime()
 			f, err := Parse("f.yaml", []byte(data))
-			took := time.Since(start)
+			took := processorTime() - start
 			close(stop)
-			if heap := <-peak; testing.Verbose() {
-				t.Logf("heap %d MiB, %v", heap>>20, took)
-			} else if heap > 128<<20 {
+			heap := <-peak
+			t.Logf("heap %d MiB, %v", heap>>20, took)
+			if heap > 128<<20 {
 				t.Errorf("the heap grew to %d MiB", heap>>20)
 			}
 			if took > 10*time.Second { // 1 s is the aim; the race detector takes its share
-				t.Errorf("took %v", took)
+				t.Errorf("took %v of processor time", took)
 			}
 			if err == nil && f == nil {
 				t.Error("neither a file nor an error")
@@ -372,6 +380,14 @@ func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// processorTime returns the time that processors have spent on this process, which
+// other processes do not lengthen.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // watchHeap returns how much more than at its start the heap held at most.
@@ -430,6 +446,9 @@ func FuzzParseGivesAFileThatCompilesOrErrors(f *testing.F) {
 		set, err := file.Compile(nil)
 		if err != nil {
 			t.Fatalf("accepted, but: %v", err)
+		}
+		if len(data) < 4<<10 {
+			completed(t, Outside{}, file)
 		}
 		again, err := file.Compile(set)
 		if err != nil || !again.Change(set).Empty() {
@@ -533,6 +552,10 @@ func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
 	if list := err.(ErrorList); list.Count() != "6000 errors" || len(list) != 101 {
 		t.Errorf("%s, %d shown", list.Count(), len(list))
 	}
+	_, err = Parse("f.yaml", []byte(strings.ReplaceAll(b.String(), ", limit: 1", "")))
+	if list := err.(ErrorList); list.Count() != "3000 errors" {
+		t.Errorf("%s; the last but one is %v", list.Count(), list[99])
+	}
 	f := parse(t, strings.NewReplacer("limt: 1/m, limit: 1", "key: header.X, limit: 1/m").Replace(b.String()))
 	if got := f.Warnings; got.Count() != "3000 warnings" || got[100].Error() != "gateway.yaml: warning: 2900 warnings more; these are the first 100" {
 		t.Errorf("%s; the last is %v", got.Count(), got[len(got)-1])
@@ -551,12 +574,14 @@ func TestTheAdminListenerIsFoundInABrokenFileToo(t *testing.T) {
 		"upstream: http://a\nrules: [{ name: x, limt: 1/s }]\nadmin: 127.0.0.1:1234\n": {Addr: "127.0.0.1:1234"},
 		"admin: off\nrules: 7\n":          {Off: true},
 		"admin: { listen: '[::1]:99' }\n": {Addr: "[::1]:99"},
+		"admin: { listen: '[::]:99' }\n":  {Addr: "127.0.0.1:9900"}, // it wants a token
+		"admin: {}\n":                     {Addr: "127.0.0.1:9900"},
 		"admin: nonsense\n":               {Addr: "127.0.0.1:9900"},
 		"upstream: http://a\nrules: []\n": {Addr: "127.0.0.1:9900"},
 		"a: [\n":                          {Addr: "127.0.0.1:9900"},
 		"":                                {Addr: "127.0.0.1:9900"},
 	} {
-		got := FindAdmin([]byte(text))
+		got := Outside{}.FindAdmin("gateway.yaml", []byte(text))
 		got.Pos = Pos{}
 		if got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)

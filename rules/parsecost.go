@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 		}
 	}
 	if from.Reserve > from.Max {
-		p.failAt(v, "", "reserve %d is more than max %d", from.Reserve, from.Max)
+		p.failAt(cmp.Or(reserve, v), "", "reserve %d is more than max %d", from.Reserve, from.Max)
 	}
 	r.CostFrom, r.Cost = from, from.Reserve
 }

@@ -10,6 +10,8 @@ import (
 var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 const (
+	// maxGroups is how many groups a file may have.
+	maxGroups = 10_000
 	// maxMembers is how many attributes a group may look at.
 	maxMembers = 100
 	// maxTiers is how many tiers a rule may have, and how many groups it may know.
@@ -26,6 +28,11 @@ func (p *parser) groups(n *node) {
 	}
 	if len(n.keys) == 0 {
 		p.failAt(n, "remove it", "groups is empty")
+	}
+	if len(n.keys) > maxGroups {
+		p.failAt(n.keys[maxGroups], "", "more than %d groups", maxGroups)
+		p.groupsBroken = true
+		return
 	}
 	before := len(p.errs)
 	for i, key := range n.keys {
@@ -98,7 +105,7 @@ func (p *parser) groupAttribute(key *node, what string) (Attribute, bool) {
 	switch {
 	case a.kind == kindIP && a.bits > 0:
 		p.failAt(key, "write ip: with CIDRs", "%s in %s: a group holds addresses and CIDRs", quote(key.text), what)
-	case a.kind == kindGlobal, a.kind == kindPathName:
+	case a.kind == kindGlobal, a.kind == kindPathName, a.kind == kindRoute:
 		p.failAt(key, "use what tells clients apart, like ip or header.<Name>", "%s in %s says nothing of a client", quote(key.text), what)
 	default:
 		return a, true
@@ -156,13 +163,19 @@ func (p *parser) groupNamed(n *node, what string) (string, bool) {
 // isGroup reports whether there is a group called text, which stands at n.
 func (p *parser) isGroup(n *node, text, what string) bool {
 	if i, ok := p.named[text]; ok {
-		p.used[p.file.Groups[i].Name] = true
+		g := &p.file.Groups[i]
+		p.used[g.Name] = true
+		if what != "known" && slices.ContainsFunc(g.Members, func(m Members) bool { return m.Attribute.InBody() }) {
+			p.failAt(n, "only known of a rule that is keyed on the field can ask for it",
+				"%s: group %s holds fields of the body, which is read later", what, quote(text))
+			return false
+		}
 		return true
 	}
-	if p.groupsBroken {
+	if p.groupsBroken || p.full() {
 		return false
 	}
-	names := make([]string, min(1000, len(p.file.Groups))) // more to choose from would take its time
+	names := make([]string, min(100, len(p.file.Groups))) // more to choose from would take its time
 	for i := range names {
 		names[i] = p.file.Groups[i].Name
 	}

@@ -81,6 +81,7 @@ func (p *parser) statuses(n *node) Statuses {
 		if err := s.parse(text); err != nil {
 			p.failText(item, "status", err)
 		}
+		p.show(item)
 	}
 	return s
 }

@@ -76,7 +76,10 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 	name := key.text
 	family, _, dotted := strings.Cut(name, ".")
 	switch {
-	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"body", "basic", "jwt"}, family):
+	case dotted && family == "body":
+		p.failAt(key, "use what stands in the head of a request, like header.<Name>", "%s in %s: the body is read later", quote(name), what)
+		return Is{}, false
+	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"basic", "jwt"}, family):
 		p.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
 		return Is{}, false
 	case !dotted || !slices.Contains([]string{"header", "query", "cookie"}, family):
@@ -149,6 +152,9 @@ func readOne[T any](s *source, n *node, what string, parse func(string) (T, *Tex
 		s.failText(n, what, err)
 		return v, false
 	}
+	if p, ok := any(v).(*Pattern); ok && n.origin != nil {
+		p.text = n.origin.written
+	}
 	return v, true
 }
 
@@ -167,6 +173,7 @@ func (s *source) prefixes(n *node, what string) Prefixes {
 	for _, item := range s.someOf(n, what) {
 		if some, ok := readOne(s, item, what, ParsePrefix); ok {
 			all = append(all, some...)
+			s.show(item)
 		}
 	}
 	return NewPrefixes(all)
@@ -188,7 +195,7 @@ func writeFlow(b *strings.Builder, n *node, top bool) {
 	}
 	switch n.shape {
 	case scalar:
-		b.WriteString(strings.ToValidUTF8(n.text, ""))
+		b.WriteString(strings.ToValidUTF8(n.written(), ""))
 	case sequence, mapping:
 		begin, end := "[", "]"
 		if n.shape == mapping {

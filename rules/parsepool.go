@@ -153,5 +153,8 @@ func (p *parser) filePath(n *node, what string) FilePath {
 	if !filepath.IsAbs(text) {
 		f.Path = filepath.Join(filepath.Dir(p.name), text)
 	}
+	if n.origin != nil {
+		f.origin = &origin{written: n.origin.written, text: f.Path, names: n.origin.names}
+	}
 	return f
 }

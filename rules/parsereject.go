@@ -123,4 +123,5 @@ func (p *parser) jitter(v *node, r *Reject) {
 		return
 	}
 	r.Jitter = int(n)
+	p.show(v)
 }

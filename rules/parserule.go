@@ -22,7 +22,9 @@ func (p *parser) rules(n *node) {
 	}
 	first := make(map[string]Pos, named)
 	p.file.Rules = slices.Grow(p.file.Rules, named) // they are large, and are not to be moved as they become more
+	var pauses pauses
 	for i, item := range items {
+		pauses.step()
 		r := p.readRule(item, i)
 		p.rule = ""
 		if r.Name == "" {
@@ -134,6 +136,20 @@ func (p *parser) key(c *section, r *RuleSpec) {
 		}
 	}
 	p.pathNames(r, at)
+	if r.Match.OnlyGET() {
+		for _, a := range r.Key {
+			p.bodyOfGET(a, at)
+		}
+		p.bodyOfGET(r.Missing.attr, c.get("missing"))
+	}
+}
+
+// bodyOfGET reports a field of the body as the key of requests that have none.
+func (p *parser) bodyOfGET(a Attribute, at *node) {
+	if a.InBody() {
+		p.failAt(at, "take a value of the query, or match the method that has the body: POST /login",
+			"%s: the rule matches only GET, which has no body", a)
+	}
 }
 
 func (p *parser) keyParts(v *node) []Attribute {
@@ -208,6 +224,7 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if !ok {
 		return
 	}
+	p.show(limitNode)
 	rate, err := parseRate(text)
 	if err != nil {
 		p.failText(limitNode, "limit", err)

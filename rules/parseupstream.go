@@ -108,6 +108,7 @@ func (p *parser) servers(n *node, what string) []Server {
 		}
 		seen[u.String()] = true
 		server.URL, server.Socket = u, socketOf(u)
+		p.show(item)
 		if server.Backup {
 			backups++
 		}
@@ -143,5 +144,6 @@ func (p *parser) failServer(n *node, what, text string, err *TextError) {
 		p.failText(n, what, err)
 		return
 	}
-	p.fail(n.line, n.col, 1, err.Hint, "%s: %s", what, err.Msg).excerpt = ""
+	msg, hint := n.origin.hide(what+": "+err.Msg, err.Hint)
+	p.fail(n.line, n.col, 1, hint, "%s", msg).excerpt = ""
 }

@@ -89,10 +89,13 @@ type FilePath struct {
 
 	excerpt string
 	caret   int
+	origin  *origin
 }
 
-// Error returns an error at the place where p is named.
+// Error returns an error at the place where p is named. A path that a variable
+// holds is not repeated: it may be what was to be in the file.
 func (p FilePath) Error(msg, hint string) *Error {
+	msg, hint = p.origin.hide(msg, hint)
 	return &Error{Pos: p.Pos, Len: max(1, p.Len), Msg: oneLine(msg), Hint: oneLine(hint), excerpt: p.excerpt, caret: p.caret}
 }
 

@@ -17,6 +17,7 @@ type section struct {
 	values map[string]*node
 	keys   map[string]*node
 	meant  map[string]bool // settings that are probably there, misspelled
+	unsure bool            // some name is unknown, and was not compared with any
 }
 
 // section reads n, which should be a map of the settings of part p, and reports
@@ -42,6 +43,7 @@ func (c *section) check() {
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
 		case c.full():
+			c.unsure = true
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
@@ -76,7 +78,7 @@ func (c *section) has(name string) bool { return c.keys[name] != nil }
 // lacks reports whether the setting is to be missed: it is not in the file, nor
 // does anything look as if it was meant.
 func (c *section) lacks(name string) bool {
-	return c.keys[name] == nil && !c.meant[name] && !c.node.partial && c.node.shape == mapping
+	return c.keys[name] == nil && !c.meant[name] && !c.unsure && !c.node.partial && c.node.shape == mapping
 }
 
 // isEmptyList reports whether the setting is a list without items.
@@ -175,6 +177,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 	case v < low:
 		s.failAt(n, "", "%s %s: must be at least %d", what, quote(n.text), low)
 	default:
+		s.show(n)
 		return v, true
 	}
 	return 0, false
@@ -183,6 +186,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 // boolean returns n, which must be true or false.
 func (s *source) boolean(n *node, what string) bool {
 	if n.shape == scalar && n.word == wordBool {
+		s.show(n)
 		return strings.EqualFold(n.text, "true")
 	}
 	if n.shape != scalar || n.isNull() {
@@ -212,6 +216,7 @@ func (s *source) duration(n *node, what string, d *time.Duration) {
 		return
 	}
 	*d = v
+	s.show(n)
 }
 
 // size sets *v to the size n, which must be from low to high.
@@ -230,6 +235,7 @@ func (s *source) size(n *node, what string, v *int64, low, high int64) {
 		s.failAt(n, "", "%s %s: must be at most %s", what, quote(text), sizeText(high))
 	default:
 		*v = size
+		s.show(n)
 	}
 }
 
@@ -240,6 +246,7 @@ func (s *source) oneOf(n *node, what string, from choice, v *string) {
 	case !ok:
 	case slices.Contains(from.known, text):
 		*v = text
+		s.show(n)
 	case slices.Contains(from.later, text):
 		s.failAt(n, "use "+list(from.known), "%s %s %s", what, quote(text), notYet)
 	case n.word == wordBool && slices.Contains(from.known, "off") && strings.EqualFold(text, "false"):

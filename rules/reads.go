@@ -7,11 +7,15 @@ import "slices"
 // upstream, whatever a client names in Connection.
 func (s *Set) HeadersRead() []string {
 	names := s.namesRead(kindHeader, true)
-	if len(s.namesRead(kindCookie, true)) > 0 && !slices.Contains(names, "Cookie") {
-		names = append(names, "Cookie")
-		slices.Sort(names)
+	for k, headers := range map[kind][]string{
+		kindCookie: {"Cookie"}, kindBasic: {"Authorization"}, kindBody: {"Content-Encoding", "Content-Type"},
+	} {
+		if len(s.namesRead(k, true)) > 0 {
+			names = append(names, headers...)
+		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // QueryKeys returns the names of the query parameters that some rule is keyed

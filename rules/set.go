@@ -48,8 +48,12 @@ type Rule struct {
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
 	CostFrom      CostFrom
 	Count, Refund Returns
-	// Closed says that a request is refused when the rule cannot decide.
-	Closed bool
+	// Closed says that a request is refused when the rule cannot decide, Open that
+	// it passes the rule by.
+	Closed, Open bool
+	// Quiet says that the rule keeps what is left to itself, but for its own
+	// refusals: its key may be the name of somebody else than the client.
+	Quiet bool
 	// DryRun says that it decides and counts but never refuses.
 	DryRun bool
 	// Reject is the answer to a request it refuses.
@@ -133,6 +137,12 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+	// Pending says that the key is in the body, which is not read yet; Resolve
+	// finds it then.
+	Pending bool
+	// Doubt is KeyUnreadable, KeyTooLong or KeyNoMemory for a key that cannot be
+	// told from the request, under a rule that is Closed. Key is then nothing.
+	Doubt Outcome
 }
 
 // Claim makes c, which is zero, what the request wants of the plan's Table. Its
@@ -161,8 +171,8 @@ func (s *Set) Exempt(f *Facts) bool { return s.exempt != nil && s.exempt.first(f
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
-// hit; its Live counts it. The time it takes hardly grows with the rules that do
-// not apply.
+// hit; its Live counts it. Nor has one that fails open and cannot tell its key. The
+// time it takes hardly grows with the rules that do not apply.
 func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 	if s.Exempt(f) {
 		return hits
@@ -181,16 +191,44 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 
 // hit appends the hit of r on a request that it applies to by way of w.
 func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
-	key, outcome := r.recipe.Digest(secret, f, w)
-	switch outcome {
-	case KeySkip:
-		r.Live.Skipped.Add(1)
+	h := Hit{Rule: r}
+	if !h.find(secret, f, w) {
 		return hits
-	case KeyReject:
-		return append(hits, Hit{Rule: r, Plan: r.Base, Missing: true})
 	}
-	cost, _ := r.CostOf(f)
-	return append(hits, Hit{Rule: r, Plan: r.plan(f), Key: key, Cost: cost})
+	h.Plan = r.plan(f)
+	h.Cost, _ = r.CostOf(f)
+	return append(hits, h)
+}
+
+// Resolve finds the keys of the hits that are Pending, once f has the body. It
+// returns hits without those whose rule turns out not to apply.
+func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
+	kept := hits[:0]
+	for _, h := range hits {
+		if !h.Pending || h.find(s.secret, f, h.Rule.match) {
+			kept = append(kept, h)
+		}
+	}
+	clear(hits[len(kept):])
+	return kept
+}
+
+// find finds the key of h on a request that m took, and reports whether the rule
+// applies.
+func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
+	key, outcome := h.Rule.recipe.Digest(secret, f, m)
+	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	switch {
+	case outcome == KeySkip:
+		h.Rule.Live.Skipped.Add(1)
+		return false
+	case outcome > KeyPending && h.Rule.Open:
+		h.Rule.Live.FailedOpen.Add(1)
+		return false
+	case outcome > KeyPending:
+		h.Doubt = outcome
+	}
+	return true
 }
 
 // Rule returns the rule of that name, or nil; a nil Set has none.

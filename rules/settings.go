@@ -31,6 +31,7 @@ const (
 	partRefund   part = "refund"
 	partHealth   part = "health"
 	partBalance  part = "balance"
+	partSecret   part = "secret"
 
 	partTLS         part = "tls"
 	partCertificate part = "certificate"
@@ -48,10 +49,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "tls",
+			"groups", "body_limit", "tls",
 		},
 		later: []string{
-			"include", "jwt", "store", "paths", "body_limit", "state",
+			"include", "jwt", "store", "paths", "state",
 		},
 	},
 	partUpstream: {
@@ -91,7 +92,8 @@ var settings = map[part]names{
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
-	partAdmin:    {known: []string{"listen"}, later: []string{"token"}},
+	partAdmin:    {known: []string{"listen", "token"}},
+	partSecret:   {known: []string{"file", "env", "credential"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
@@ -110,7 +112,7 @@ var (
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
-	rateLimitHeaders = choice{known: []string{"draft-11", "off"}, later: []string{"legacy", "both"}}
+	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
 	clientAuths      = choice{known: []string{"require", "request"}}
 	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
@@ -169,6 +171,8 @@ var familiar = map[part]map[string]string{
 	partOverload:  {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
 	partRespond:   {"code": "status", "text": "body"},
 	partReject:    {"code": "status", "message": "detail"},
+	partAdmin:     {"address": "listen", "addr": "listen", "bind": "listen", "password": "token", "key": "token", "secret": "token"},
+	partSecret:    {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
 }
 
 // names returns all settings of a part.
@@ -189,6 +193,9 @@ func (p part) suggest(name string) string {
 		if other != p && slices.Contains(settings[other].known, name) {
 			return "it is a setting of " + homes[other]
 		}
+	}
+	if names := settings[p].known; len(names) <= 3 {
+		return "use " + list(names)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -32,16 +33,23 @@ const (
 // source is the text of a file in lines as YAML counts them, and what was found
 // wrong with it.
 type source struct {
-	name  string
-	lines []string
-	errs  ErrorList
-	warns ErrorList
-	rule  string // the rule being read, for errors
+	name    string
+	outside Outside
+	lines   []string
+	errs    ErrorList
+	warns   ErrorList
+	rule    string // the rule being read, for errors
 	// How many errors and warnings there were beside those that are kept.
 	moreErrs, moreWarns int
 	at                  mark // the place asked for last
 
+	searched int   // the line looked at last for a secret
+	secretAt []int // where one is there, as of FindStringIndex
+
 	patterns int // alternatives of all matches so far
+	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
+	// it comes from.
+	harmless map[*node]bool
 }
 
 // mark is a place in a file.
@@ -51,8 +59,8 @@ type mark struct {
 }
 
 // readSource splits data into lines and refuses what is no text, or too much of it.
-func readSource(name string, data []byte) (*source, []byte) {
-	s := &source{name: name}
+func readSource(o Outside, name string, data []byte) (*source, []byte) {
+	s := &source{name: name, outside: o}
 	if len(data) > maxFile {
 		s.fail(0, 0, 1, "", "the file is larger than 2 MiB, which is the most")
 		return s, nil
@@ -154,6 +162,13 @@ func countMarks(lines []string) int {
 	return marks
 }
 
+// show notes that the value of n can be shown.
+func (s *source) show(n *node) {
+	if s.harmless != nil {
+		s.harmless[n] = true
+	}
+}
+
 // line returns line n, counted from 1, or "".
 func (s *source) line(n int) string {
 	if n < 1 || n > len(s.lines) {
@@ -221,11 +236,30 @@ func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
 
 func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
 	e := &Error{Pos: s.pos(line, col), Len: max(1, n), Rule: s.rule, Msg: oneLine(fmt.Sprintf(format, args...)), Hint: oneLine(hint)}
-	if col > 0 {
-		e.excerpt, e.caret = excerpt(s.line(line), s.offset(line, col))
+	if col == 0 {
+		return e
+	}
+	text := s.line(line)
+	if line != s.searched { // a line may be long, and have thousands of errors
+		s.searched, s.secretAt = line, writtenSecret.FindStringIndex(text)
+	}
+	if at := s.secretAt; at == nil {
+		e.excerpt, e.caret = excerpt(text, s.offset(line, col))
+	} else {
+		hide := func(token string) string {
+			if len(token) > 3 && strings.Contains(text[at[1]-1:], token) {
+				return masked
+			}
+			return token
+		}
+		e.Msg, e.Hint = mapTokens(e.Msg, hide), mapTokens(e.Hint, hide)
 	}
 	return e
 }
+
+// writtenSecret finds a line with a secret written out, which is not shown, also
+// when something else is wrong with it.
+var writtenSecret = regexp.MustCompile(`(?i)\b(token|password|secret)["']?[ \t]*:[ \t]*[^ \t{#]`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {

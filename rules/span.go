@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,8 +18,8 @@ func (s *source) width(n *node) int {
 	if raw, ok := quoted(text); ok {
 		return utf8.RuneCountInString(raw)
 	}
-	if n.text != "" && strings.HasPrefix(text, n.text) {
-		return utf8.RuneCountInString(n.text)
+	if written := n.written(); written != "" && strings.HasPrefix(text, written) {
+		return utf8.RuneCountInString(written)
 	}
 	if at := strings.Index(text, " #"); at >= 0 {
 		text = text[:at]
@@ -45,10 +46,18 @@ func quoted(text string) (string, bool) {
 	return "", false
 }
 
+// written returns the text of n as it is in the file.
+func (n *node) written() string {
+	if n.origin != nil {
+		return n.origin.written
+	}
+	return n.text
+}
+
 // within returns the place of size bytes from byte off on of the text of n. Where
 // that text is not in the file as it is (escapes, blocks), it is n's own place.
 func (s *source) within(n *node, off, size int) (line, col, width int) {
-	if off == 0 && size == len(n.text) {
+	if off == 0 && size == len(n.text) || n.origin != nil {
 		return n.line, n.col, s.width(n)
 	}
 	text := s.from(n.line, n.col)
@@ -69,7 +78,8 @@ func (s *source) within(n *node, off, size int) (line, col, width int) {
 // failAt adds an error about n.
 func (s *source) failAt(n *node, hint, format string, args ...any) {
 	if !s.full() {
-		s.fail(n.line, n.col, s.width(n), hint, format, args...)
+		msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
+		s.fail(n.line, n.col, s.width(n), hint, "%s", msg)
 	}
 }
 
@@ -79,11 +89,12 @@ func (s *source) failText(n *node, what string, e *TextError) {
 		return
 	}
 	line, col, width := s.within(n, e.Off, e.Len)
-	if strings.HasPrefix(e.Msg, quote(n.text)+" ") {
-		s.fail(line, col, width, e.Hint, "%s %s", what, e.Msg)
-		return
+	msg := what + " " + e.Msg
+	if !strings.HasPrefix(e.Msg, quote(n.text)+" ") {
+		msg = what + " " + quote(n.text) + ": " + e.Msg
 	}
-	s.fail(line, col, width, e.Hint, "%s %s: %s", what, quote(n.text), e.Msg)
+	msg, hint := n.origin.hide(msg, e.Hint)
+	s.fail(line, col, width, hint, "%s", msg)
 }
 
 // posOf returns the place of n.

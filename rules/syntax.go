@@ -221,6 +221,12 @@ func (c *lineScan) flow(i, end int) {
 			i += len(key)
 			continue
 		}
+		if strings.HasPrefix(c.line[i:end], "${") {
+			if next := strings.IndexByte(c.line[i:end], '}'); next > 0 {
+				c.found(i, i+next+1, "a substitution inside [ ] or { } without quotes", `write "`+c.line[i:i+next+1]+`"`)
+			}
+			return
+		}
 		next := strings.IndexAny(c.line[i:end], ",]}")
 		if next < 0 || c.line[i] == '[' {
 			next = end - i

@@ -45,6 +45,14 @@ func (f *Facts) appendText(out []byte, a Attribute) ([]byte, bool) {
 		out = append(out, f.Method...)
 	case kindPath:
 		out = append(out, f.Path...)
+	case kindRoute:
+		out = append(out, f.Route...)
+	case kindBody:
+		out, is := f.appendBody(out, a.name)
+		return out, is == present
+	case kindBasic:
+		out, is := f.appendBasic(out)
+		return out, is == present
 	default:
 		return f.appendChosen(out, a)
 	}

@@ -26,10 +26,16 @@ func (p *parser) warnings() {
 	if m := p.file.Exempt; m != nil && m.Everything() {
 		p.warnAt(p.top.values["exempt"], "", "exempt matches every request: no rule applies to anything")
 	}
+	if most := int64(10 << 20); p.file.BodyLimit > most {
+		p.warnAt(p.top.values["body_limit"], "", "body_limit %s: so much of each body waits in memory; more than %s is seldom needed to find a field",
+			sizeText(p.file.BodyLimit), sizeText(most))
+	}
 	if len(p.file.Rules) == 0 {
 		p.warnAt(p.top.values["rules"], "", "no rules: every request passes")
 	}
+	var pauses pauses
 	for i := range p.file.Rules {
+		pauses.step()
 		r := &p.file.Rules[i]
 		p.rule = r.Name
 		p.warnRule(r)
@@ -51,7 +57,8 @@ func (p *parser) index() {
 }
 
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
-	p.warn(p.posOf(n), p.width(n), hint, format, args...)
+	msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
+	p.warn(p.posOf(n), p.width(n), hint, "%s", msg)
 }
 
 func (p *parser) warnProxies() {
@@ -112,7 +119,7 @@ func (p *parser) warnPriority() {
 		return
 	}
 	for _, item := range routes.items {
-		if key := item.key("priority"); key != nil {
+		if key := item.key("priority"); key != nil && item.named("priority").text != Normal.String() {
 			p.warnAt(key, "add overload: {max_in_flight: 1000}", "priority without overload: no request is ever refused for overload, whatever its priority")
 			return
 		}
@@ -179,6 +186,10 @@ func (p *parser) warnRule(r *RuleSpec) {
 	if chosen && r.Missing.Skips() && !p.covered(r, func(o *RuleSpec) bool { return !o.skips() }) {
 		p.warn(r.KeyPos, 1, "add a rule for them, or use missing: ip",
 			"missing: skip, and no other rule is on the same requests: without %s they are not limited at all", NewRecipe(r.Key, r.Missing, 0))
+	}
+	if stand, falls := r.Missing.Attribute(); r.Count.Set && falls && stand == (Attribute{kind: kindIP}) && slices.ContainsFunc(r.Key, Attribute.InBody) {
+		p.warn(r.KeyPos, 1, "add missing: reject, or missing: skip where another rule counts them",
+			"count with %s, and missing: ip: all who are behind one address share %s as soon as their requests come without it", NewRecipe(r.Key, r.Missing, 0), r.Limit)
 	}
 	if global && !p.covered(r, func(o *RuleSpec) bool { return o.perClient() }) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip", "one counter for all clients, and no rule per client on the same requests: who hammers takes all")

@@ -2,13 +2,14 @@ package rules
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
 // witness returns a request that m takes, or nil when none is found. What is to
 // take every request that m takes must take it too.
 func (m *Match) witness() *Facts {
-	f := &Facts{Method: "GET", Host: "x", Path: "/", Header: http.Header{}}
+	f := &Facts{Method: "GET", Host: "x", Path: "/", Client: netip.IPv6Loopback(), Header: http.Header{}}
 	if m == nil {
 		return f
 	}

@@ -47,3 +47,11 @@ func TestWitnesses(t *testing.T) {
 		}
 	}
 }
+
+// Every request has an address, so that of all of them is any.
+func TestAMatchOfAllAddressesIsCompared(t *testing.T) {
+	x := newIndexOf([]*Match{{Any: []Clause{clause(t, "ip: 0.0.0.0/0 ::/0")}}}, 1)
+	if got := x.mayCover(nil); len(got) != 1 {
+		t.Errorf("compared %v, want the one there is", got)
+	}
+}

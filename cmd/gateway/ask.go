@@ -68,15 +68,15 @@ func newHealthcheck() *cobra.Command {
 
 // ask sends a request to the admin listener of the running gateway.
 func ask(ctx context.Context, method, path, given, config string, patience time.Duration) (int, string, error) {
-	addr, err := adminAddr(given, config)
+	admin, err := adminListener(given, config)
 	if err != nil {
 		return 0, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	transport := &http.Transport{} // no proxy of the environment between us
-	host := addr
-	if socket, ok := strings.CutPrefix(addr, "unix:"); ok {
+	host := admin.Addr
+	if socket, ok := strings.CutPrefix(admin.Addr, "unix:"); ok {
 		host = "localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
@@ -87,16 +87,25 @@ func ask(ctx context.Context, method, path, given, config string, patience time.
 	if err != nil {
 		return 0, "", err
 	}
+	if admin.Token.IsSet() {
+		req.Header.Set("Authorization", "Bearer "+admin.Token.Reveal())
+	}
 	client := &http.Client{Transport: transport}
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, "", &hintError{
-			err:  fmt.Errorf("asking the gateway at %s: %w", addr, err),
+			err:  fmt.Errorf("asking the gateway at %s: %w", admin.Addr, err),
 			hint: "is it running there? name another address with --admin",
 		}
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if res.StatusCode == http.StatusUnauthorized {
+		return 0, "", &hintError{
+			err:  fmt.Errorf("the gateway at %s wants its token", admin.Addr),
+			hint: "it is admin.token of its file: name the file with -c, and run as somebody who may read the token",
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	return res.StatusCode, string(text), err
 }

@@ -17,7 +17,7 @@ import (
 
 func newCheck() *cobra.Command {
 	var config string
-	var strict bool
+	var strict, asJSON bool
 	cmd := &cobra.Command{
 		Use:     "check",
 		Aliases: []string{"validate"},
@@ -25,10 +25,13 @@ func newCheck() *cobra.Command {
 		Long:    "check reads a configuration file as `run` would and prints each rule in plain numbers,\nor every error of the file. It binds and writes nothing.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := findConfig(config)
-			if err != nil {
-				return err
+			var data []byte
+			if err == nil {
+				data, err = readConfig(path, cmd.InOrStdin())
 			}
-			data, err := readConfig(path, cmd.InOrStdin())
+			if asJSON {
+				return checkJSON(cmd.OutOrStdout(), configName(path), data, err, strict)
+			}
 			if err != nil {
 				return err
 			}
@@ -37,29 +40,19 @@ func newCheck() *cobra.Command {
 	}
 	configFlag(cmd, &config)
 	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: errors and warnings with their places, and what each rule means")
 	return cmd
 }
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
-	file, err := rules.Parse(name, data)
-	if err == nil {
-		file, err = file.ReadGroups(nil, reload.ReadFile)
-	}
-	var snap *proxy.Snapshot
-	var doubts rules.ErrorList
-	if err == nil {
-		snap, err = proxy.Build(file, nil, nil) // reads the files it names, too
-		var bad error
-		doubts, bad = certs.Files(file)
-		err = together(err, bad)
-	}
+	snap, warnings, err := loadFile(name, data)
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
 		return errSaid
 	} else if err != nil {
 		return err
 	}
-	if warnings := slices.Concat(file.Warnings, doubts); len(warnings) > 0 {
+	if len(warnings) > 0 {
 		printErrors(errs, warnings, ".")
 		if strict {
 			return errSaid
@@ -67,6 +60,23 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 	}
 	describe(out, snap.Rules())
 	return nil
+}
+
+// loadFile reads a file, and the files that it names, without any effect.
+func loadFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error) {
+	file, err := outside().Parse(name, data)
+	if err == nil {
+		file, err = file.ReadGroups(nil, reload.ReadFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := proxy.Build(file, nil, nil)
+	doubts, bad := certs.Files(file)
+	if err = together(err, bad); err != nil {
+		return nil, nil, err
+	}
+	return snap, slices.Concat(file.Warnings, doubts), nil
 }
 
 // describe prints what a file means.

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -62,23 +64,40 @@ func configName(path string) string {
 	return path
 }
 
-// adminAddr returns the address of the admin listener of the gateway that runs
-// with the file: as given, else what the file says, also when it is broken at the
-// moment, else the default.
-func adminAddr(given, config string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
+// adminListener returns the admin listener of the gateway that runs with the
+// file: at the address as given, else at what the file says, also when it is
+// broken at the moment, else at the default.
+func adminListener(given, config string) (rules.Admin, error) {
 	admin := rules.Defaults().Admin
 	if path, err := findConfig(config); err == nil && path != "-" {
 		if data, err := readConfig(path, nil); err == nil {
-			admin = rules.FindAdmin(data)
+			admin = outside().FindAdmin(path, data)
 		}
 	}
-	if admin.Off {
-		return "", &hintError{err: fmt.Errorf("the admin listener is off"), hint: "give it an address: admin: 127.0.0.1:9900"}
+	switch {
+	case given != "":
+		admin.Addr = given
+	case admin.Off:
+		return admin, &hintError{err: fmt.Errorf("the admin listener is off"), hint: "give it an address: admin: 127.0.0.1:9900"}
 	}
-	return admin.Addr, nil
+	admin.Addr = reachable(admin.Addr)
+	return admin, nil
+}
+
+// reachable returns the address at which to ask what listens on all of the
+// machine's.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
+		host = "127.0.0.1"
+		if err == nil && host != "" && a.Is6() {
+			host = "::1"
+		}
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // printErrors prints all errors of a file as an operator reads them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,14 +51,15 @@ func newRun() *cobra.Command {
 // fileFromFlags writes the file that the flags stand for. What is quoted cannot
 // become anything but a value.
 func fileFromFlags(upstream, rate, listen, admin string) []byte {
-	text := "upstream: " + strconv.Quote(upstream) + "\n"
+	value := func(text string) string { return strconv.Quote(strings.ReplaceAll(text, "$", "$$")) + "\n" }
+	text := "upstream: " + value(upstream)
 	if listen != "" {
-		text += "listen: " + strconv.Quote(listen) + "\n"
+		text += "listen: " + value(listen)
 	}
 	if admin != "" {
-		text += "admin: " + strconv.Quote(admin) + "\n"
+		text += "admin: " + value(admin)
 	}
-	return []byte(text + "rules:\n  - name: per-ip\n    key: ip\n    limit: " + strconv.Quote(rate) + "\n")
+	return []byte(text + "rules:\n  - name: per-ip\n    key: ip\n    limit: " + value(rate))
 }
 
 // serveFile serves the file at path and follows it.

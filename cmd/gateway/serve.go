@@ -31,12 +31,13 @@ import (
 // server is a gateway that runs: the front door, its listeners, the admin
 // listener and the loop that follows the file.
 type server struct {
-	name   string // of the file, in messages
-	log    *logger
-	access *proxy.AccessLog
-	out    io.Writer
-	clock  *proxy.Clock
-	loop   *reload.Loop // nil without a file to follow
+	name    string // of the file, in messages
+	outside rules.Outside
+	log     *logger
+	access  *proxy.AccessLog
+	out     io.Writer
+	clock   *proxy.Clock
+	loop    *reload.Loop // nil without a file to follow
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
@@ -45,12 +46,15 @@ type server struct {
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
+	history  admin.History // what came to pass in the last minutes
 	loaded   time.Time
 	draining atomic.Bool
 }
 
 func newServer(name string, out, errs io.Writer, color string) *server {
-	s := &server{name: name, out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets()}
+	s := &server{
+		name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets(),
+	}
 	s.access = proxy.NewAccessLog(out, "off")
 	s.certs = certs.New(s.log.Logger)
 	return s
@@ -59,9 +63,19 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 // follow makes the server follow the file at path.
 func (s *server) follow(path string) {
 	s.loop = &reload.Loop{
-		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.beside,
-		Stale: func() bool { return s.gateway.Stale() || s.certs.Stale() },
+		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.groupFiles, BesideWhole: s.secretFiles, Stale: s.stale,
 	}
+}
+
+// stale reports whether what the file has taken from outside is something else by
+// now.
+func (s *server) stale() bool {
+	for _, secret := range s.gateway.Current().Rules().File.Secrets() {
+		if secret.Stale(s.outside) {
+			return true
+		}
+	}
+	return s.gateway.Stale() || s.certs.Stale()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -71,23 +85,27 @@ type parsed struct {
 	err  error
 }
 
-// parse parses a version of the file.
+// parse parses a version of the file; again if it has secrets, or is not good,
+// since what is outside may be something else by now.
 func (s *server) parse(data []byte) (*rules.File, error) {
-	if p := &s.parsed; p.file == nil && p.err == nil || !bytes.Equal(data, p.data) {
-		p.file, p.err = rules.Parse(s.name, data)
+	if p := &s.parsed; p.file == nil || len(p.file.Secrets()) > 0 || !bytes.Equal(data, p.data) {
+		p.file, p.err = s.outside.Parse(s.name, data)
 		p.data = data
 	}
 	return s.parsed.file, s.parsed.err
 }
 
-// beside returns the files to follow beside the configuration.
-func (s *server) beside(data []byte) []string {
+// groupFiles returns the files to follow beside the configuration that are lists.
+func (s *server) groupFiles(data []byte) []string {
 	file, err := s.parse(data)
 	if err != nil {
 		return nil // which apply says
 	}
 	return file.GroupFiles()
 }
+
+// secretFiles returns the files to follow that hold secrets.
+func (s *server) secretFiles(data []byte) []string { return s.outside.SecretFiles(s.name, data) }
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
@@ -196,7 +214,7 @@ func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Cha
 	change := now.Rules().Change(before.Rules())
 	diff := change.String()
 	if renewed != "" && now.Rules().Hash == before.Rules().Hash {
-		diff = "files of " + renewed
+		diff = renewed
 		if !change.Empty() {
 			diff += "; " + change.String()
 		}
@@ -204,29 +222,36 @@ func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Cha
 	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
-// renewed names what has other files now: the upstreams of which now has another
-// pool, and tls. It is "" if nothing has.
+// renewed names what of now has read other files, or the same ones anew, than
+// before although the configuration file is the same. It is "" if nothing has.
 func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
-	var names []string
-	if before != nil {
-		for name, p := range now.Pools() {
-			if before.Pools()[name] != p {
-				names = append(names, strconv.Quote(name))
-			}
+	if before == nil {
+		return ""
+	}
+	var pools, secrets, parts []string
+	for name, p := range now.Pools() {
+		if before.Pools()[name] != p {
+			pools = append(pools, strconv.Quote(name))
 		}
 	}
-	slices.Sort(names)
-	text := ""
-	if len(names) > 0 {
-		text = "upstream " + strings.Join(names, ", ")
+	old := before.Rules().File.Secrets()
+	for name, secret := range now.Rules().File.Secrets() {
+		if !secret.Is(old[name].Reveal()) {
+			secrets = append(secrets, name)
+		}
 	}
-	switch {
-	case !secure.Renewed():
-		return text
-	case text == "":
-		return "tls"
+	slices.Sort(pools)
+	slices.Sort(secrets)
+	if len(pools) > 0 {
+		parts = append(parts, "files of upstream "+strings.Join(pools, ", "))
 	}
-	return text + " and tls"
+	if len(secrets) > 0 {
+		parts = append(parts, "secret of "+strings.Join(secrets, ", "))
+	}
+	if secure.Renewed() {
+		parts = append(parts, "files of tls")
+	}
+	return strings.Join(parts, "; ")
 }
 
 func doorSettings(f *rules.File) proxy.DoorSettings {
@@ -284,6 +309,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	wg.Go(func() { s.history.Run(work, s.gateway) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
@@ -379,9 +405,12 @@ func (s *server) adminHandler() http.Handler {
 		Ready:       func() bool { return !s.draining.Load() },
 		Reload:      s.reload,
 		Reloads:     s.reloads,
+		History:     &s.history,
+		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
+		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 		Expiries:    s.certs.Expiries,
 	})
 }
@@ -411,6 +440,11 @@ func (s *server) reloads() admin.Reloads {
 	r := admin.Reloads{OK: st.OK, Since: float64(st.Since.UnixNano()) / 1e9, Counts: map[string]uint64{}}
 	for result, n := range st.Reloads {
 		r.Counts[string(result)] = n
+	}
+	if list, ok := errors.AsType[rules.ErrorList](st.Err); ok {
+		r.Error = list.Error()
+	} else if st.Err != nil {
+		r.Error = st.Err.Error()
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,10 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gateway/proxy"
+	"gateway/rules"
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections and Expiries are required.
+// Connections, History, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -27,12 +29,20 @@ type Config struct {
 	// Reload reads the file now and returns what changed. Its error has the
 	// errors of the file in it.
 	Reload func(context.Context) (string, error)
+	// Settings returns all settings in force without secrets, as YAML or as JSON.
+	Settings func(asJSON bool) ([]byte, error)
 	// Reloads returns how the reloads went so far.
 	Reloads func() Reloads
 	// Build says what runs.
 	Build Build
+	// Token returns the token that a request must carry, unless it only asks how the
+	// gateway does; nil, and one that is not set, is none. Without one nobody but
+	// this machine is answered.
+	Token func() rules.Secret
 	// Dropped returns how many lines of the program's own log were lost; nil is none.
 	Dropped func() int64
+	// History remembers how fast the counters of rules rise; nil knows of nothing.
+	History *History
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
 	// Expiries returns when the certificate of each domain ends, the zero time for
@@ -48,6 +58,8 @@ type Reloads struct {
 	Since float64
 	// Counts has the number of reloads by result.
 	Counts map[string]uint64
+	// Error is what is wrong with the file as it was last seen; "" with OK.
+	Error string
 }
 
 // Build says what runs.
@@ -71,6 +83,10 @@ func NewHandler(c Config) http.Handler {
 		say(w, http.StatusOK, "ready")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		head(w, http.StatusOK, "application/json")
+		json.NewEncoder(w).Encode(readStatus(c, time.Now()))
+	})
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
 		if err != nil {
@@ -79,23 +95,57 @@ func NewHandler(c Config) http.Handler {
 		}
 		say(w, http.StatusOK, text)
 	})
-	return guard(mux)
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, r *http.Request) {
+		asJSON := r.URL.Query().Get("format") == "json" || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
+		text, err := c.Settings(asJSON)
+		if err != nil {
+			say(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		kind := "application/yaml"
+		if asJSON {
+			kind = "application/json"
+		}
+		head(w, http.StatusOK, kind)
+		w.Write(text)
+	})
+	return guard(c, mux)
 }
 
 func say(w http.ResponseWriter, status int, text string) {
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
+	head(w, status, "text/plain; charset=utf-8")
 	fmt.Fprintln(w, strings.TrimRight(text, "\n"))
 }
 
-// guard refuses what a web page could make a browser send: a request under a
-// name that is not this machine's, or from another origin.
-func guard(next http.Handler) http.Handler {
+func head(w http.ResponseWriter, status int, kind string) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+}
+
+// guard refuses whoever has not the token, and what a web page could make a
+// browser send: a request under a name that is not this machine's, or from another
+// origin. Whoever has the token is no web page.
+func guard(c Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host) {
+		var token rules.Secret
+		if c.Token != nil {
+			token = c.Token()
+		}
+		trusted := token.Is(bearer(r))
+		switch {
+		case trusted || openTo(r):
+		case token.IsSet():
+			w.Header().Set("WWW-Authenticate", `Bearer realm="gateway"`)
+			say(w, http.StatusUnauthorized, "this needs the token of the admin listener: Authorization: Bearer …")
+			return
+		case !overLoopback(r):
+			say(w, http.StatusForbidden, "without a token the admin listener answers to this machine only")
+			return
+		}
+		if !trusted && !isLocal(r.Host) {
 			say(w, http.StatusForbidden, "the admin listener answers to localhost and to IP addresses only, not to "+fmt.Sprintf("%q", r.Host))
 			return
 		}
@@ -112,6 +162,37 @@ func guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// openTo reports whether everybody may make the request who reaches the listener:
+// it asks how the gateway does.
+func openTo(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz", "/metrics":
+		return true
+	}
+	return false
+}
+
+// bearer returns the token that a request carries, or "".
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// overLoopback reports whether the request came to an address that only this
+// machine reaches.
+func overLoopback(r *http.Request) bool {
+	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return addr.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
 }
 
 // isLocal says that host is localhost or an address: a name an attacker's DNS

@@ -36,17 +36,17 @@ func ruleMetrics(set *rules.Set, counter, gauge func(d *prometheus.Desc, v float
 		}
 	}
 	for _, r := range all {
-		if n := r.Live.Skipped.Load(); n > 0 || r.Skips() { // before any tier is looked for
+		// Both before any tier is looked for.
+		if n := r.Live.FailedOpen.Load(); n > 0 || r.Open && r.Quiet {
+			counter(decisions, float64(n), r.Name, "", "failed_open")
+		}
+		if n := r.Live.Skipped.Load(); n > 0 || r.Skips() {
 			counter(decisions, float64(n), r.Name, "", "skipped")
 		}
 		counter(units, float64(r.Live.Units.Load()), r.Name)
 		counter(nearLimit, float64(r.Live.NearLimit.Load()), r.Name)
-		var held, evicted int64
-		for _, t := range r.Tables() {
-			stats := t.Stats()
-			held, evicted = held+stats.Keys, evicted+stats.Evictions
-		}
-		gauge(keys, float64(held), r.Name)
+		remembered, evicted := held(r)
+		gauge(keys, float64(remembered), r.Name)
 		counter(evictions, float64(evicted), r.Name)
 	}
 }

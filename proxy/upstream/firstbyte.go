@@ -25,6 +25,7 @@ type firstByte struct {
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
+	began bool // the span of this try
 	over  bool // answered or failed
 	late  bool
 }
@@ -41,8 +42,9 @@ func (p *Pool) timeouts(given time.Duration) (first, stall time.Duration) {
 	return given, max(given, minStall)
 }
 
-// start runs whenever a try has been written. The transport calls it, perhaps
-// after the answer.
+// start runs whenever a request has been written. The transport calls it, perhaps
+// after the answer, and more than once in a try: over HTTP/2 it sends what a server
+// refuses up to seven times by itself, with pauses that add up to a minute.
 func (b *firstByte) start(info httptrace.WroteRequestInfo) {
 	if b.span == 0 || info.Err != nil {
 		return
@@ -50,12 +52,21 @@ func (b *firstByte) start(info httptrace.WroteRequestInfo) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.over || b.late:
+	case b.over || b.late || b.began:
+		return
 	case b.timer == nil:
 		b.timer = time.AfterFunc(b.span, b.expire)
 	default:
 		b.timer.Reset(b.span)
 	}
+	b.began = true
+}
+
+// again gives another try its own span, from when it has been written.
+func (b *firstByte) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began = false
 }
 
 func (b *firstByte) expire() {

@@ -88,6 +88,10 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 		if a.interim.Add(1) > maxInterim {
 			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
 		}
+		if code == http.StatusSwitchingProtocols {
+			// HTTP/2 has none; passed on to a client of HTTP/1 it would be the final one.
+			return &AnswerError{"101 over HTTP/2"}
+		}
 		if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
 			// The client gets its 100 when the transport, told so by the
 			// server's, begins to read the body. HTTP/1.0 knows no 1xx.

@@ -71,6 +71,7 @@ func (f *flight) moveTo(s *Server, req *http.Request) *http.Request {
 	a.connected.Store(false)
 	a.reused.Store(false)
 	a.heard.Store(false)
+	f.first.again()
 	again, u := *req, *req.URL
 	again.URL = &u
 	s.direct(&again, f.path, f.pool.ownHost)

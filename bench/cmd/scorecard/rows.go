@@ -70,10 +70,12 @@ var rows = []row{
 	{"S15", "File descriptors run out", "recovers ≤ 2 s; /healthz 100 %", []suite{
 		{dir: "cmd/gateway", names: "TestFileDescriptorsRunOut"},
 	}},
-	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", nil},
+	{"S16", "5 M unique keys", "memory ≤ cap; 0 permits lost or gained on 1,000 hot keys", []suite{
+		{dir: "limit", names: "TestFloodOfKeysLosesNoPermitOfTheHotOnes"},
+	}},
 	{"S17", "Faults of upstreams, ≥ 30", "all the right status; a truncated answer never whole; nothing leaked", []suite{
-		{dir: "proxy/upstream", names: "TestUpstreamFaultsAreToldApart TestNoConnectionIsABadGateway TestSilentUpstreamIsAGatewayTimeout"},
-		{dir: "proxy/upstream", names: "TestUnasked101LeaksNothing TestErrorsLeaveNoGoroutine"},
+		{dir: "proxy/upstream", names: "TestUpstreamFaultsAreToldApart TestFaultsOfHTTP2ServersAreToldApart TestNoConnectionIsABadGateway"},
+		{dir: "proxy/upstream", names: "TestSilentUpstreamIsAGatewayTimeout TestUnasked101LeaksNothing TestErrorsLeaveNoGoroutine"},
 		{dir: "proxy", names: "TestAnUnusableAnswerIs502 TestATruncatedAnswerNeverLooksComplete"},
 	}},
 	{"S18", "Retries", "1 charge a request; 0 POSTs of 1,000 sent twice", []suite{
@@ -156,7 +158,9 @@ var rows = []row{
 		{dir: "cmd/gateway", names: "TestSeriesDoNotGrowWithWhatClientsChoose"},
 	}},
 	{"S45", "Soak: 10 minutes of mixed faults", "goroutines ± 5, fds ± 5, RSS slope < 1 MB/min, 0 panics", nil},
-	{"S46", "Fuzzing of what reads clients' and operators' bytes", "0 crashers", nil},
+	{"S46", "Fuzzing of what reads clients' and operators' bytes", "0 crashers", []suite{
+		{dir: "bench/conformance", names: "TestFuzzTargetsFindNothing", long: true},
+	}},
 	{"S47", "Static analysis, Go ≥ 1.26.6", "0 findings", []suite{
 		{dir: "bench/conformance", names: "TestStaticAnalysisFindsNothing"},
 	}},

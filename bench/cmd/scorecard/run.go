@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,15 +60,16 @@ func runs(rows []row, long bool) []run {
 // do runs the tests and adds what became of them to res. A test that fails is no
 // error; its output goes to w.
 func (r run) do(ctx context.Context, root string, long bool, res results, w io.Writer) error {
-	args := []string{"test", "-json", "-count=1", "-run", "^(" + strings.Join(r.names, "|") + ")$"}
+	timeout := "30m"
+	if long {
+		timeout = "3h"
+	}
+	args := []string{"test", "-json", "-count=1", "-timeout=" + timeout, "-run", "^(" + strings.Join(r.names, "|") + ")$"}
 	if r.race {
 		args = append(args, "-race")
 	}
 	if r.long {
 		args = append(args, "-tags=long")
-	}
-	if long {
-		args = append(args, "-timeout=2h")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	if long {
@@ -120,13 +122,19 @@ func (res results) read(out io.Reader, r run, w io.Writer) error {
 			text[name].WriteString(e.Output)
 		case "attr":
 			res.at(k).figures = append(res.at(k).figures, figure{e.Key, e.Value})
-		case "pass":
+		case "pass", "skip":
 			if !sub && name != "" {
-				res.at(k).passed = true
+				res.at(k).passed = e.Action == "pass"
+				delete(text, name)
 			}
 		case "fail":
-			if !sub && text[name] != nil {
+			if name == "" { // the package: also what did not come to its end
+				for _, name := range slices.Sorted(maps.Keys(text)) {
+					fmt.Fprint(w, text[name])
+				}
+			} else if !sub && text[name] != nil {
 				fmt.Fprint(w, text[name])
+				delete(text, name)
 			}
 		}
 	}

@@ -57,6 +57,8 @@ func TestVerdicts(t *testing.T) {
 		{"one was not run", goodB, "| S01 | FAIL          | one | TestA failed; a\\|b | 1 |", false},
 		{"one is skipped", goodA + `{"Action":"skip","Test":"TestB"}`, "| S01 | FAIL          | one | 3 of 3; TestB failed | 1 |", false},
 		{"one says nothing", goodA + `{"Action":"pass","Test":"TestB"}`, "| S01 | FAIL          | one | 3 of 3; TestB says no figure | 1 |", false},
+		{"it takes too long", goodA + `{"Action":"output","Test":"TestB","Output":"why"}` + "\n" + `{"Action":"fail","Package":"a"}`,
+			"| S01 | FAIL          | one | 3 of 3; TestB failed | 1 |", false},
 		{"it does not build", `{"Action":"build-output","ImportPath":"a","Output":"syntax"}` + "\n" + `{"Action":"fail","Package":"a"}`,
 			"| S01 | FAIL          | one | TestA failed; TestB failed | 1 |", false},
 	} {
@@ -68,7 +70,8 @@ func TestVerdicts(t *testing.T) {
 			if good := report(table, sample[:1], res, false); good != c.good || !strings.Contains(table.String(), c.want+"\n") {
 				t.Errorf("%v, want %v with %q:\n%s", good, c.good, c.want, table)
 			}
-			if c.name == "one fails" && printed.String() != "why\n" || c.name == "it does not build" && printed.String() != "syntax" {
+			if c.name == "one fails" && printed.String() != "why\n" || c.name == "it does not build" && printed.String() != "syntax" ||
+				c.name == "it takes too long" && printed.String() != "why" {
 				t.Errorf("printed %q", printed)
 			}
 		})
