@@ -101,6 +101,14 @@ func TestTLSByItself(t *testing.T) {
 		t.Errorf("the metric says that the certificate ends in %.1f days, want 90", days)
 	}
 
+	if s := g.status(); len(s.Certificates) != 1 || s.Certificates[0].Domain != "api.internal" || s.Certificates[0].Expires == nil ||
+		s.Certificates[0].Expires.Unix() != int64(expiry) {
+		t.Errorf("the status has %+v, want what the metric says", s.Certificates)
+	}
+	if out, err := g.command("status"); err != nil || !strings.Contains(out, "api.internal") || !strings.Contains(out, "in 89 days") {
+		t.Errorf("gateway status: %v\n%s", err, out)
+	}
+
 	// A challenge of a gateway that shares the storage, while the limit is used up.
 	challenges, err := filepath.Glob(filepath.Join(storage, "acme", "*"))
 	do(t, err)
