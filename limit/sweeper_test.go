@@ -84,21 +84,22 @@ func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		visits := 0
-		s := Sweeper{Now: func() Instant { visits++; return now() }, Tables: func() []*Table { return tables }}
+		var visits atomic.Int64
+		s := Sweeper{Now: func() Instant { visits.Add(1); return now() }, Tables: func() []*Table { return tables }}
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		time.Sleep(50 * ms)
+		synctest.Wait()
 		for i := range 200 { // 20 s
-			before := visits
+			before := visits.Load()
 			time.Sleep(sweepTick)
 			synctest.Wait()
-			if n := visits - before; n > 201 {
+			if n := visits.Load() - before; n > 201 {
 				t.Fatalf("%d tables visited in tick %d", n, i)
 			}
 		}
-		if visits < 3*len(tables) {
-			t.Errorf("%d visits of %d tables in 20 s", visits, len(tables))
+		if n := visits.Load(); n < int64(3*len(tables)) {
+			t.Errorf("%d visits of %d tables in 20 s", n, len(tables))
 		}
 		cancel()
 		<-done
