@@ -76,7 +76,9 @@
 //
 // Everything is matched on normal forms: see [NormalPath], [NormalHost] and
 // [ClientAddr]. A [Match] is clauses of which one must take the request; a
-// [Pattern] is the short form of a clause. A [Recipe] makes the key: its parts are
+// [Pattern] is the short form of a clause. Of the rules and routes of a Set those
+// are asked that an index finds for the request's path, host, address, method or
+// values; so those that do not apply cost nothing. A [Recipe] makes the key: its parts are
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
 // keyed digest of them leaves this package.
 //

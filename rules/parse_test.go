@@ -290,7 +290,8 @@ func hostile() map[string]string {
 		"key parts":        numbered(head+"- name: a\n  limit: 1/m\n  key:\n", "  - header.X-%d\n", ""),
 		"two large matches": numbered(head+"- {name: b, limit: 2/m, key: host, match: ["+strings.Repeat("/b, ", maxPatterns)+"]}\n"+
 			"- name: a\n  key: header.X\n  limit: 1/m\n  match:\n", "  - /a/%d/*\n", ""),
-		"groups":              "upstream: http://a\ngroups:\n" + lines(25_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- {name: a, limit: 1/m, match: {group: [" + strings.Repeat("h12, ", 5_000) + "]}}\n",
+		"groups":              "upstream: http://a\ngroups:\n" + lines(10_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- name: a\n  limit: 1/m\n  match:\n    group:\n" + lines(5_000, "    - h%d\n"),
+		"too many groups":     "upstream: http://a\ngroups:\n" + lines(30_000, "  g%d: {ip: 1.1.1.1}\n") + "rules:\n- name: a\n  limit: 1/m\n  match:\n    group:\n" + lines(5_000, "    - h%d\n"),
 		"members":             "upstream: http://a\nrules: []\ngroups:\n  g:\n" + lines(40_000, "    header.X-%d: a\n"),
 		"values":              "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(60_000, "    - a%d\n"),
 		"values with stars":   "upstream: http://a\nrules: []\ngroups:\n  g:\n    header.X:\n" + lines(50_000, "    - \"*a%d*\"\n"),
@@ -550,6 +551,10 @@ func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
 	_, err := Parse("f.yaml", []byte(b.String()))
 	if list := err.(ErrorList); list.Count() != "6000 errors" || len(list) != 101 {
 		t.Errorf("%s, %d shown", list.Count(), len(list))
+	}
+	_, err = Parse("f.yaml", []byte(strings.ReplaceAll(b.String(), ", limit: 1", "")))
+	if list := err.(ErrorList); list.Count() != "3000 errors" {
+		t.Errorf("%s; the last but one is %v", list.Count(), list[99])
 	}
 	f := parse(t, strings.NewReplacer("limt: 1/m, limit: 1", "key: header.X, limit: 1/m").Replace(b.String()))
 	if got := f.Warnings; got.Count() != "3000 warnings" || got[100].Error() != "gateway.yaml: warning: 2900 warnings more; these are the first 100" {

@@ -10,6 +10,8 @@ import (
 var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 const (
+	// maxGroups is how many groups a file may have.
+	maxGroups = 10_000
 	// maxMembers is how many attributes a group may look at.
 	maxMembers = 100
 	// maxTiers is how many tiers a rule may have, and how many groups it may know.
@@ -26,6 +28,11 @@ func (p *parser) groups(n *node) {
 	}
 	if len(n.keys) == 0 {
 		p.failAt(n, "remove it", "groups is empty")
+	}
+	if len(n.keys) > maxGroups {
+		p.failAt(n.keys[maxGroups], "", "more than %d groups", maxGroups)
+		p.groupsBroken = true
+		return
 	}
 	before := len(p.errs)
 	for i, key := range n.keys {
@@ -165,10 +172,10 @@ func (p *parser) isGroup(n *node, text, what string) bool {
 		}
 		return true
 	}
-	if p.groupsBroken {
+	if p.groupsBroken || p.full() {
 		return false
 	}
-	names := make([]string, min(1000, len(p.file.Groups))) // more to choose from would take its time
+	names := make([]string, min(100, len(p.file.Groups))) // more to choose from would take its time
 	for i := range names {
 		names[i] = p.file.Groups[i].Name
 	}

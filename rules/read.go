@@ -17,6 +17,7 @@ type section struct {
 	values map[string]*node
 	keys   map[string]*node
 	meant  map[string]bool // settings that are probably there, misspelled
+	unsure bool            // some name is unknown, and was not compared with any
 }
 
 // section reads n, which should be a map of the settings of part p, and reports
@@ -42,6 +43,7 @@ func (c *section) check() {
 		switch n := settings[c.part]; {
 		case slices.Contains(n.known, key.text):
 		case c.full():
+			c.unsure = true
 		case slices.Contains(n.later, key.text):
 			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
@@ -76,7 +78,7 @@ func (c *section) has(name string) bool { return c.keys[name] != nil }
 // lacks reports whether the setting is to be missed: it is not in the file, nor
 // does anything look as if it was meant.
 func (c *section) lacks(name string) bool {
-	return c.keys[name] == nil && !c.meant[name] && !c.node.partial && c.node.shape == mapping
+	return c.keys[name] == nil && !c.meant[name] && !c.unsure && !c.node.partial && c.node.shape == mapping
 }
 
 // isEmptyList reports whether the setting is a list without items.

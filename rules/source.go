@@ -43,6 +43,9 @@ type source struct {
 	moreErrs, moreWarns int
 	at                  mark // the place asked for last
 
+	searched int   // the line looked at last for a secret
+	secretAt []int // where one is there, as of FindStringIndex
+
 	patterns int // alternatives of all matches so far
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
 	// it comes from.
@@ -237,7 +240,10 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 		return e
 	}
 	text := s.line(line)
-	if at := writtenSecret.FindStringIndex(text); at == nil {
+	if line != s.searched { // a line may be long, and have thousands of errors
+		s.searched, s.secretAt = line, writtenSecret.FindStringIndex(text)
+	}
+	if at := s.secretAt; at == nil {
 		e.excerpt, e.caret = excerpt(text, s.offset(line, col))
 	} else {
 		hide := func(token string) string {

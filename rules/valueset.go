@@ -34,7 +34,7 @@ type valueSetBuilder struct {
 }
 
 func newValueSetBuilder(a Attribute) *valueSetBuilder {
-	return &valueSetBuilder{attribute: a, set: valueSet{exact: map[string]struct{}{}, hashed: map[[sha256.Size]byte]struct{}{}}}
+	return &valueSetBuilder{attribute: a}
 }
 
 // add adds a value as it is written. What the error says does not repeat it: it
@@ -51,6 +51,9 @@ func (b *valueSetBuilder) add(text string) *TextError {
 				Off: len(hashPrefix), Len: len(digits), Msg: "a SHA-256 is 64 hexadecimal digits",
 				Hint: "printf %s \"$key\" | sha256sum prints them",
 			}
+		}
+		if b.set.hashed == nil {
+			b.set.hashed = map[[sha256.Size]byte]struct{}{}
 		}
 		b.set.hashed[[sha256.Size]byte(sum)] = struct{}{}
 		return nil
@@ -72,6 +75,9 @@ func (b *valueSetBuilder) add(text string) *TextError {
 	case err != nil:
 		return err
 	case len(glob.parts) == 1:
+		if b.set.exact == nil {
+			b.set.exact = map[string]struct{}{}
+		}
 		b.set.exact[glob.text] = struct{}{}
 	case len(b.set.globs) == maxGlobs:
 		return &TextError{Len: len(text), Msg: `more than 1000 values with a "*"`}
@@ -92,8 +98,9 @@ func (b *valueSetBuilder) addAddress(text string) *TextError {
 
 // done returns the set of all that was added.
 func (b *valueSetBuilder) done() *valueSet {
-	b.set.prefixes = NewPrefixes(b.addresses)
-	return &b.set
+	set := b.set
+	set.prefixes = NewPrefixes(b.addresses)
+	return &set
 }
 
 // holds reports whether the client of f has, in attribute a, one of the values.
