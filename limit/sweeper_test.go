@@ -89,6 +89,7 @@ func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		time.Sleep(50 * ms)
+		synctest.Wait()
 		for i := range 200 { // 20 s
 			before := visits.Load()
 			time.Sleep(sweepTick)

@@ -180,6 +180,15 @@ func (c *completer) dependent(top *node) {
 			n.sort(p)
 		}
 	}
+	add(top, partFile, "listen", c.file.Listen[0].Addr)
+	if tls := top.named("tls"); tls != top {
+		if tls.key("domains") != nil {
+			add(tls, partTLS, "ca", "production")
+		}
+		if tls.key("client_ca") != nil {
+			add(tls, partTLS, "client_auth", c.file.TLS.ClientAuth)
+		}
+	}
 	for i, pool := range top.named("upstreams").items {
 		if health := pool.named("health"); health != pool {
 			add(health, partHealth, "timeout", durationText(c.file.Upstreams[i].Health.Timeout))

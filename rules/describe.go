@@ -47,6 +47,14 @@ func (p *Plan) Describe() string {
 	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", p.Burst, pace(p.Permits, p.Period), p.Burst+p.Permits, periodText(p.Period))
 }
 
+// LimitText returns the rate as written in the file, or "20 in progress".
+func (p *Plan) LimitText() string {
+	if p.algorithm == concurrency {
+		return fmt.Sprintf("%d in progress", p.Concurrency)
+	}
+	return p.Limit
+}
+
 // String lists the statuses as a file would: "401, 4xx".
 func (s Statuses) String() string {
 	var parts []string

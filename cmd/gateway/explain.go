@@ -53,7 +53,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			snap, err := loadFile(configName(path), data)
+			snap, _, err := loadFile(configName(path), data)
 			if list, ok := errors.AsType[rules.ErrorList](err); ok {
 				printErrors(cmd.ErrOrStderr(), list, ".")
 				return errSaid

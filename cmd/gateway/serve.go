@@ -23,6 +23,7 @@ import (
 	"gateway/limit"
 	"gateway/proxy"
 	"gateway/proxy/admin"
+	"gateway/proxy/certs"
 	"gateway/reload"
 	"gateway/rules"
 )
@@ -44,6 +45,8 @@ type server struct {
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
+	certs    *certs.Manager
+	history  admin.History // what came to pass in the last minutes
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -53,6 +56,7 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 		name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets(),
 	}
 	s.access = proxy.NewAccessLog(out, "off")
+	s.certs = certs.New(s.log.Logger)
 	return s
 }
 
@@ -71,7 +75,7 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale()
+	return s.gateway.Stale() || s.certs.Stale()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -134,6 +138,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
 	}
@@ -156,31 +161,31 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
-	public.Commit(doorSettings(file))
+	names := renewed(before, snap, secure)
+	s.certs.Commit(secure, public.At)
+	settings := doorSettings(file)
+	settings.TLS = secure.Config()
+	public.Commit(settings)
 	private.Commit(adminSettings)
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
 	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
-		for _, w := range file.Warnings {
+		for _, w := range slices.Concat(file.Warnings, secure.Warnings()) {
 			s.log.Warn("configuration", "warning", w.Error())
 		}
 	}
-	return s.changed(before, snap), nil
+	return s.changed(before, snap, names), nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
 func (s *server) bind(file *rules.File) (public, private *proxy.Opening, err error) {
-	addrs := make([]string, len(file.Listen))
-	for i, l := range file.Listen {
-		addrs[i] = l.Addr
-	}
-	if public, err = s.public.Prepare(addrs); err != nil {
+	if public, err = s.public.Prepare(s.addresses(file)); err != nil {
 		return nil, nil, bindProblem(file, err)
 	}
-	var adminAddrs []string
+	var adminAddrs []proxy.Address
 	if !file.Admin.Off {
-		adminAddrs = []string{file.Admin.Addr}
+		adminAddrs = []proxy.Address{{Addr: file.Admin.Addr}}
 	}
 	if private, err = s.admin.Prepare(adminAddrs); err != nil {
 		public.Abort()
@@ -196,7 +201,11 @@ func bindProblem(file *rules.File, err error) error {
 		return err
 	}
 	pos := file.Admin.Pos
-	for _, l := range file.Listen {
+	listen := file.Listen
+	if file.TLS != nil && file.TLS.Redirect != nil {
+		listen = append(slices.Clip(listen), *file.TLS.Redirect)
+	}
+	for _, l := range listen {
 		if l.Addr == b.Addr {
 			pos = l.Pos
 		}
@@ -207,7 +216,7 @@ func bindProblem(file *rules.File, err error) error {
 	return fmt.Errorf("%v: cannot listen on %s: %v", pos, b.Addr, b.Err)
 }
 
-func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
+func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Change {
 	if before == nil {
 		return reload.Change{Attrs: []slog.Attr{
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
@@ -215,8 +224,8 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 	}
 	change := now.Rules().Change(before.Rules())
 	diff := change.String()
-	if files := renewed(before, now); files != "" && now.Rules().Hash == before.Rules().Hash {
-		diff = files
+	if renewed != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = renewed
 		if !change.Empty() {
 			diff += "; " + change.String()
 		}
@@ -225,8 +234,11 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 }
 
 // renewed names what of now has read other files, or the same ones anew, than
-// before although the configuration file is the same.
-func renewed(before, now *proxy.Snapshot) string {
+// before although the configuration file is the same. It is "" if nothing has.
+func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
+	if before == nil {
+		return ""
+	}
 	var pools, secrets, parts []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
@@ -246,6 +258,9 @@ func renewed(before, now *proxy.Snapshot) string {
 	}
 	if len(secrets) > 0 {
 		parts = append(parts, "secret of "+strings.Join(secrets, ", "))
+	}
+	if secure.Renewed() {
+		parts = append(parts, "files of tls")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -297,6 +312,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer signal.Stop(hup)
 
 	defer s.gateway.Close()
+	defer s.certs.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -304,6 +320,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	wg.Go(func() { s.history.Run(work, s.gateway) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
@@ -399,11 +416,13 @@ func (s *server) adminHandler() http.Handler {
 		Ready:       func() bool { return !s.draining.Load() },
 		Reload:      s.reload,
 		Reloads:     s.reloads,
+		History:     &s.history,
 		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
 		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
+		Expiries:    s.certs.Expiries,
 	})
 }
 
@@ -432,6 +451,11 @@ func (s *server) reloads() admin.Reloads {
 	r := admin.Reloads{OK: st.OK, Since: float64(st.Since.UnixNano()) / 1e9, Counts: map[string]uint64{}}
 	for result, n := range st.Reloads {
 		r.Counts[string(result)] = n
+	}
+	if list, ok := errors.AsType[rules.ErrorList](st.Err); ok {
+		r.Error = list.Error()
+	} else if st.Err != nil {
+		r.Error = st.Err.Error()
 	}
 	return r
 }

@@ -6,6 +6,7 @@
 //	                listeners are bound and it is not draining; never the upstreams,
 //	                since one broken pool must not take every gateway off its balancer
 //	GET  /metrics   Prometheus
+//	GET  /status    how the gateway does, as JSON: see Status
 //	GET  /config    all settings in force, those with their defaults too, without
 //	                secrets; as YAML, or with ?format=json as JSON
 //	POST /reload    reads the file now: 200 with what changed, 422 with the errors

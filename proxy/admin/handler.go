@@ -2,12 +2,14 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,7 +20,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections and Token are required.
+// Connections, History, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -39,8 +41,13 @@ type Config struct {
 	Token func() rules.Secret
 	// Dropped returns how many lines of the program's own log were lost; nil is none.
 	Dropped func() int64
+	// History remembers how fast the counters of rules rise; nil knows of nothing.
+	History *History
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
+	// Expiries returns when the certificate of each domain ends, the zero time for
+	// one that has none; nil is none at all.
+	Expiries func() map[string]time.Time
 }
 
 // Reloads says how the reloads went.
@@ -51,6 +58,8 @@ type Reloads struct {
 	Since float64
 	// Counts has the number of reloads by result.
 	Counts map[string]uint64
+	// Error is what is wrong with the file as it was last seen; "" with OK.
+	Error string
 }
 
 // Build says what runs.
@@ -74,6 +83,10 @@ func NewHandler(c Config) http.Handler {
 		say(w, http.StatusOK, "ready")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		head(w, http.StatusOK, "application/json")
+		json.NewEncoder(w).Encode(readStatus(c, time.Now()))
+	})
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
 		if err != nil {

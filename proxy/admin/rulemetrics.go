@@ -45,12 +45,8 @@ func ruleMetrics(set *rules.Set, counter, gauge func(d *prometheus.Desc, v float
 		}
 		counter(units, float64(r.Live.Units.Load()), r.Name)
 		counter(nearLimit, float64(r.Live.NearLimit.Load()), r.Name)
-		var held, evicted int64
-		for _, t := range r.Tables() {
-			stats := t.Stats()
-			held, evicted = held+stats.Keys, evicted+stats.Evictions
-		}
-		gauge(keys, float64(held), r.Name)
+		remembered, evicted := held(r)
+		gauge(keys, float64(remembered), r.Name)
 		counter(evictions, float64(evicted), r.Name)
 	}
 }

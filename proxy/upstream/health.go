@@ -24,8 +24,11 @@ const (
 
 // findings are what the checks of one server have found.
 type findings struct {
-	checked bool // once at least
-	against int  // checks in a row that spoke against what is thought
+	checked bool  // once at least
+	against int   // checks in a row that spoke against what is thought
+	at      int64 // when the last one was, on the pool's clock
+	err     error // what it found
+	turned  int64 // when what is thought last changed; 0 never
 }
 
 // watch checks s each interval until ctx ends.
@@ -76,6 +79,7 @@ func (p *Pool) judge(s *Server, err error) {
 		s.missing.Add(1)
 	}
 	p.health.Lock()
+	s.found.at, s.found.err = p.now(), err
 	changed, panicked := p.find(s, err != nil), p.choice.Load().panic
 	if changed {
 		p.choice.Store(choose(p.servers))
@@ -114,6 +118,7 @@ func (p *Pool) find(s *Server, bad bool) (changed bool) {
 		return false
 	}
 	f.against = 0
+	f.turned = p.now()
 	s.down.Store(bad)
 	return true
 }

@@ -129,8 +129,16 @@ func (p *Pool) Equal(spec *rules.Upstream) bool {
 // Stats reads the servers' counters, in the order of the file.
 func (p *Pool) Stats() []ServerStats {
 	all := make([]ServerStats, 0, len(p.servers))
+	p.health.Lock()
+	defer p.health.Unlock()
+	now := p.now()
 	for _, s := range p.servers {
-		all = append(all, s.stats(p.now()))
+		r := s.stats(now)
+		r.Since = p.born.Add(time.Duration(s.since(now, int64(p.outFor))))
+		if s.found.checked {
+			r.Checked = p.born.Add(time.Duration(s.found.at))
+		}
+		all = append(all, r)
 	}
 	return all
 }

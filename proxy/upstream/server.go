@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"gateway/rules"
 )
@@ -56,8 +57,15 @@ type ServerStats struct {
 	// Up is false while checks say that the server is down, and while it is out
 	// after failures in a row.
 	Up bool
+	// Since is when it came up or went down; when the pool was made, if it has been
+	// as it is from the start.
+	Since time.Time
 	// CheckFailures counts active checks that failed.
 	CheckFailures uint64
+	// Checked is when it was checked last, CheckError what that check found; nil is
+	// good. The zero time is never.
+	Checked    time.Time
+	CheckError error
 }
 
 func newServer(spec rules.Server) (*Server, error) {
@@ -118,6 +126,8 @@ func (s *Server) in(now func() int64) bool {
 	return until == 0 || now() >= until
 }
 
+// stats reads the counters at an instant of the pool's clock. The caller holds
+// Pool.health, and puts the instants of the clock in place.
 func (s *Server) stats(now int64) ServerStats {
 	r := ServerStats{
 		URL:      s.URL,
@@ -126,9 +136,26 @@ func (s *Server) stats(now int64) ServerStats {
 		Up:       now >= s.out.Load() && !s.down.Load(),
 
 		CheckFailures: s.missing.Load(),
+		CheckError:    s.found.err,
 	}
 	for i := range s.answers {
 		r.Answers[i] = s.answers[i].Load()
 	}
 	return r
+}
+
+// since returns the instant from which on the server has been up, or down; 0 is
+// from the start. Failures in a row take it out for outFor. The caller holds
+// Pool.health.
+func (s *Server) since(now, outFor int64) int64 {
+	back, turned := s.out.Load(), s.found.turned
+	switch {
+	case s.down.Load() && turned < back: // it was out then, or was to be soon after
+		return min(turned, back-outFor)
+	case s.down.Load():
+		return turned
+	case now < back:
+		return back - outFor
+	}
+	return max(turned, back)
 }
