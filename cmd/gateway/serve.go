@@ -85,10 +85,10 @@ type parsed struct {
 	err  error
 }
 
-// parse parses a version of the file; again if it has secrets, or is not good,
-// since what is outside may be something else by now.
+// parse parses a version of the file, unless it was the last one. It is parsed anew
+// all the same if it was not good: what it wants from outside may be there by now.
 func (s *server) parse(data []byte) (*rules.File, error) {
-	if p := &s.parsed; p.file == nil || len(p.file.Secrets()) > 0 || !bytes.Equal(data, p.data) {
+	if p := &s.parsed; p.file == nil || !bytes.Equal(data, p.data) {
 		p.file, p.err = s.outside.Parse(s.name, data)
 		p.data = data
 	}
@@ -104,12 +104,23 @@ func (s *server) groupFiles(data []byte) []string {
 	return file.GroupFiles()
 }
 
-// secretFiles returns the files to follow that hold secrets.
-func (s *server) secretFiles(data []byte) []string { return s.outside.SecretFiles(s.name, data) }
+// secretFiles returns the files to follow that hold secrets; also when it is one of
+// these that keeps the configuration from being good.
+func (s *server) secretFiles(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return s.outside.SecretFiles(s.name, data)
+	}
+	return file.SecretFiles()
+}
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	file, err := s.parse(data)
+	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
+		s.parsed = parsed{}
+		file, err = s.parse(data)
+	}
 	if err != nil {
 		return reload.Change{}, err
 	}
