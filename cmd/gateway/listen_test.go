@@ -4,17 +4,28 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
-// freePort returns a port that nobody listens on.
+var portsTaken atomic.Int64
+
+// freePort returns a port that nobody listens on. It is not one of those that the
+// kernel gives to connections, and to listeners that ask for any: one of these could
+// have it before the test does.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "0.0.0.0:0")
-	do(t, err)
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	for range 1000 {
+		port := 10_000 + (os.Getpid()*61+int(portsTaken.Add(1)))%20_000
+		if ln, err := net.Listen("tcp", fmt.Sprintf("0.0.0.0:%d", port)); err == nil {
+			ln.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 // listening is a file that listens on addr, with a limit.

@@ -162,14 +162,21 @@ func unique(base string) string { return fmt.Sprintf("%s%d.internal", base, uniq
 
 func addrOf(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
+var portsTaken atomic.Int64
+
+// freePort returns a port that nobody listens on, and that the kernel gives to nobody
+// who asks for any.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10_000 + (os.Getpid()*61+int(portsTaken.Add(1)))%20_000
+		if ln, err := net.Listen("tcp", addrOf(port)); err == nil {
+			ln.Close()
+			return port
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 func eventually(t testing.TB, what string, ok func() bool) {
