@@ -197,6 +197,7 @@ func (x *exchange) note(v limit.Verdict) {
 				live.Allowed.Add(1)
 			default:
 				live.DryRunRejected.Add(1)
+				rule.Live.Refusals.Add(c.Key, x.facts.Client, x.at, c.Result.Wait)
 				x.dryRun = join(x.dryRun, rule.Name)
 			}
 			continue
@@ -208,6 +209,7 @@ func (x *exchange) note(v limit.Verdict) {
 			x.refusing = append(x.refusing, hit)
 		default:
 			live.Rejected.Add(1)
+			rule.Live.Refusals.Add(c.Key, x.facts.Client, x.at, c.Result.Wait)
 			x.refusing = append(x.refusing, hit)
 		}
 		if nearLimit(hit.Plan, c.Result.Remaining) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"gateway/proxy"
 	"gateway/proxy/upstream"
 	"gateway/rules"
 )
@@ -69,6 +70,45 @@ type RuleStatus struct {
 	// History has the decisions of each span of five seconds, the oldest first, for
 	// at most five minutes: allowed, refused, would have refused.
 	History [][3]int64 `json:"history,omitempty"`
+	// TopRefused are the keys that it refused most in the last five to ten minutes,
+	// or would have in a dry run.
+	TopRefused []KeyStatus `json:"top_refused,omitempty"`
+}
+
+// KeyStatus is a key that a rule refuses.
+type KeyStatus struct {
+	// Key is an address, "global", or an id that stands for what is not shown.
+	Key string `json:"key"`
+	// Client is the address from which it was used last.
+	Client string `json:"client"`
+	// Refused is how often it was refused, at most Over too high.
+	Refused int64 `json:"refused"`
+	Over    int64 `json:"over,omitempty"`
+	// Last is when that was the last time.
+	Last time.Time `json:"last"`
+	// AllowedIn is in how many seconds the request refused last would pass; nil is
+	// never.
+	AllowedIn *float64 `json:"allowed_in_seconds"`
+}
+
+// topRefused is how many keys are shown of a rule.
+const topRefused = 10
+
+// refusedKeys reads whom r refuses most.
+func refusedKeys(g *proxy.Gateway, set *rules.Set, r *rules.Rule) []KeyStatus {
+	var list []KeyStatus
+	now := g.Now()
+	for _, k := range r.Live.Refusals.Top(now, topRefused) {
+		s := KeyStatus{
+			Key: set.KeyName(r, k.Key, k.Client), Client: k.Client.String(), Refused: k.Count, Over: k.Over, Last: k.Last.Time(),
+		}
+		if k.Until != 0 {
+			in := max(0, math.Ceil(k.Until.Sub(now).Seconds()*10)/10)
+			s.AllowedIn = &in
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // PlanStatus is what a rule has decided for the clients of a tier; "" are those
@@ -138,6 +178,7 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for i, r := range snap.Rules().Rules {
 		s.Rules[i] = ruleStatus(r, c.History, now)
+		s.Rules[i].TopRefused = refusedKeys(c.Gateway, snap.Rules(), r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
