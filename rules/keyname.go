@@ -14,6 +14,9 @@ import (
 // idMark is what the id of a key begins with.
 const idMark = "id:"
 
+// Key is what stands for a key in memory.
+type Key = limit.Digest
+
 // KeyID returns what stands for a key where its text is not for everybody to see,
 // or not known: "id:" and 32 hexadecimal digits. It is the same as long as the
 // process runs.

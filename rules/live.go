@@ -17,6 +17,8 @@ type Live struct {
 	NearLimit atomic.Int64
 	// Refusals remembers whom the rule refuses most, or would in a dry run.
 	Refusals Refusals
+	// Blocks are the keys that an operator has blocked.
+	Blocks Blocks
 
 	kept, returned atomic.Int64
 	warned         atomic.Bool

@@ -143,7 +143,7 @@ func printRule(w io.Writer, r *admin.RuleStatus) {
 		rate = fmt.Sprintf("would: %s/s", figure(r.WouldRefuseRate))
 	}
 	for i, p := range r.Plans {
-		refused := fmt.Sprint(p.Refused + p.FailedClosed)
+		refused := fmt.Sprint(p.Refused + p.FailedClosed + p.Blocked)
 		if p.WouldRefuse > 0 || r.DryRun {
 			refused += fmt.Sprintf(" (would: %d)", p.WouldRefuse)
 		}

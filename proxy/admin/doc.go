@@ -9,6 +9,11 @@
 //	GET  /status    how the gateway does, as JSON: see Status
 //	GET  /config    all settings in force, those with their defaults too, without
 //	                secrets; as YAML, or with ?format=json as JSON
+//	GET  /keys/RULE          whom the rule refuses most and who is blocked under it
+//	POST /keys/RULE/show     what a key has left. The form's fields named key are its
+//	POST /keys/RULE/reset    parts in the order of the rule, or its id; without=1 says
+//	POST /keys/RULE/block    that key is the address of a client without the rule's key;
+//	                         for=1h says how long to block
 //	POST /reload    reads the file now: 200 with what changed, 422 with the errors
 //
 // Figures are plain counters in the packages below, read when they are asked

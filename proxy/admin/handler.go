@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,7 +21,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections, History and Token are required.
+// Connections, History, Logger and Token are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -43,6 +44,8 @@ type Config struct {
 	Dropped func() int64
 	// History remembers how fast the counters of rules rise; nil knows of nothing.
 	History *History
+	// Logger gets a line for each key that is reset or blocked; nil discards it.
+	Logger *slog.Logger
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
 }
@@ -84,6 +87,7 @@ func NewHandler(c Config) http.Handler {
 		head(w, http.StatusOK, "application/json")
 		json.NewEncoder(w).Encode(readStatus(c, time.Now()))
 	})
+	keysHandler{c}.register(mux)
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
 		if err != nil {

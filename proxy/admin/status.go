@@ -123,6 +123,7 @@ type PlanStatus struct {
 	Refused      int64  `json:"refused"`
 	WouldRefuse  int64  `json:"would_refuse"`
 	FailedClosed int64  `json:"failed_closed"`
+	Blocked      int64  `json:"blocked"`
 }
 
 // UpstreamStatus is how a pool of servers does.
@@ -195,6 +196,7 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 		s.Plans = append(s.Plans, PlanStatus{
 			Tier: p.Tier, Limit: p.LimitText(), Means: p.Describe(),
 			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
+			Blocked: p.Live.Blocked.Load(),
 		})
 	}
 	s.Keys, s.Evictions = held(r)
