@@ -6,6 +6,7 @@
 //	                listeners are bound and it is not draining; never the upstreams,
 //	                since one broken pool must not take every gateway off its balancer
 //	GET  /metrics   Prometheus
+//	GET  /          the status page
 //	GET  /status    how the gateway does, as JSON: see Status
 //	GET  /config    all settings in force, those with their defaults too, without
 //	                secrets; as YAML, or with ?format=json as JSON
@@ -20,7 +21,7 @@
 // for. No label ever takes what a client chooses.
 //
 // The listener is on the loopback unless there is a token, which a request then
-// carries as "Authorization: Bearer …"; /healthz, /readyz and /metrics need none.
+// carries as "Authorization: Bearer …", or a browser as the password of any user; /healthz, /readyz and /metrics need none.
 // The loopback is where a browser on the same machine gets to as well, so every
 // request without a token must name the loopback or an address in Host (against
 // DNS rebinding), and none may come from another origin.

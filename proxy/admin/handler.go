@@ -87,6 +87,7 @@ func NewHandler(c Config) http.Handler {
 		head(w, http.StatusOK, "application/json")
 		json.NewEncoder(w).Encode(readStatus(c, time.Now()))
 	})
+	mux.HandleFunc("GET /{$}", servePage(c))
 	keysHandler{c}.register(mux)
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
@@ -139,7 +140,8 @@ func guard(c Config, next http.Handler) http.Handler {
 		switch {
 		case trusted || openTo(r):
 		case token.IsSet():
-			w.Header().Set("WWW-Authenticate", `Bearer realm="gateway"`)
+			w.Header().Add("WWW-Authenticate", `Bearer realm="gateway"`)
+			w.Header().Add("WWW-Authenticate", `Basic realm="gateway", charset="UTF-8"`)
 			say(w, http.StatusUnauthorized, "this needs the token of the admin listener: Authorization: Bearer …")
 			return
 		case !overLoopback(r):
@@ -175,8 +177,13 @@ func openTo(r *http.Request) bool {
 	return false
 }
 
-// bearer returns the token that a request carries, or "".
+// bearer returns the token that a request carries, or "". A browser sends it as the
+// password of any name, and to no page of another name or address than it was
+// asked for at.
 func bearer(r *http.Request) string {
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

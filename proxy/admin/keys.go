@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -85,6 +86,11 @@ func (k keysHandler) register(mux *http.ServeMux) {
 				say(w, http.StatusBadRequest, err.Error())
 				return
 			}
+			if r.PostForm.Get("page") != "" { // a button of the status page
+				w.Header().Set("Cache-Control", "no-store")
+				http.Redirect(w, r, "/", http.StatusSeeOther)
+				return
+			}
 			answerJSON(w, usage)
 		})
 	}
@@ -96,11 +102,15 @@ func answerJSON(w http.ResponseWriter, v any) {
 }
 
 func ruleKeys(g *proxy.Gateway, set *rules.Set, r *rules.Rule) RuleKeys {
-	out := RuleKeys{Rule: r.Name, Blocked: []Blocked{}, TopRefused: refusedKeys(g, set, r)}
+	return RuleKeys{Rule: r.Name, Blocked: blockedKeys(g, r), TopRefused: refusedKeys(g, set, r)}
+}
+
+func blockedKeys(g *proxy.Gateway, r *rules.Rule) []Blocked {
+	list := []Blocked{}
 	for _, b := range r.Live.Blocks.All(g.Now()) {
-		out.Blocked = append(out.Blocked, Blocked{Key: b.Name, Until: b.Until.Time()})
+		list = append(list, Blocked{Key: b.Name, Until: b.Until.Time()})
 	}
-	return out
+	return list
 }
 
 // noRule says that there is no rule of that name, and which there are.
@@ -141,16 +151,28 @@ func (k keysHandler) find(w http.ResponseWriter, r *http.Request) (*named, int, 
 		return nil, http.StatusBadRequest, err
 	}
 	n.key = key
-	var client netip.Addr
-	if len(values) == 1 {
-		if p, err := netip.ParsePrefix(values[0]); err == nil {
-			client = p.Addr()
-		} else if a, err := netip.ParseAddr(values[0]); err == nil {
-			client = a
+	n.name = set.KeyName(n.rule, key, k.clientOf(n.rule, key, values))
+	return n, 0, nil
+}
+
+// clientOf returns the address that values name, or from which the key was used
+// last, if it is known.
+func (k keysHandler) clientOf(r *rules.Rule, key rules.Key, values []string) (client netip.Addr) {
+	if len(values) != 1 {
+		return client
+	}
+	if p, err := netip.ParsePrefix(values[0]); err == nil {
+		return p.Addr()
+	}
+	if a, err := netip.ParseAddr(values[0]); err == nil {
+		return a
+	}
+	for _, row := range r.Live.Refusals.Top(k.c.Gateway.Now(), math.MaxInt) {
+		if row.Key == key {
+			return row.Client
 		}
 	}
-	n.name = set.KeyName(n.rule, key, client)
-	return n, 0, nil
+	return client
 }
 
 func (k keysHandler) show(n *named) (KeyUsage, error) {

@@ -73,12 +73,16 @@ type RuleStatus struct {
 	// TopRefused are the keys that it refused most in the last five to ten minutes,
 	// or would have in a dry run.
 	TopRefused []KeyStatus `json:"top_refused,omitempty"`
+	// Blocked are the keys that an operator has blocked, the ten that end last.
+	Blocked []Blocked `json:"blocked,omitempty"`
 }
 
 // KeyStatus is a key that a rule refuses.
 type KeyStatus struct {
 	// Key is an address, "global", or an id that stands for what is not shown.
 	Key string `json:"key"`
+	// ID is its id, which names it whatever is shown.
+	ID string `json:"id"`
 	// Client is the address from which it was used last.
 	Client string `json:"client"`
 	// Refused is how often it was refused, at most Over too high.
@@ -100,7 +104,7 @@ func refusedKeys(g *proxy.Gateway, set *rules.Set, r *rules.Rule) []KeyStatus {
 	now := g.Now()
 	for _, k := range r.Live.Refusals.Top(now, topRefused) {
 		s := KeyStatus{
-			Key: set.KeyName(r, k.Key, k.Client), Client: k.Client.String(), Refused: k.Count, Over: k.Over, Last: k.Last.Time(),
+			Key: set.KeyName(r, k.Key, k.Client), ID: rules.KeyID(k.Key), Client: k.Client.String(), Refused: k.Count, Over: k.Over, Last: k.Last.Time(),
 		}
 		if k.Until != 0 {
 			in := max(0, math.Ceil(k.Until.Sub(now).Seconds()*10)/10)
@@ -180,6 +184,8 @@ func readStatus(c Config, now time.Time) Status {
 	for i, r := range snap.Rules().Rules {
 		s.Rules[i] = ruleStatus(r, c.History, now)
 		s.Rules[i].TopRefused = refusedKeys(c.Gateway, snap.Rules(), r)
+		blocked := blockedKeys(c.Gateway, r)
+		s.Rules[i].Blocked = blocked[:min(len(blocked), topRefused)]
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))

@@ -1,0 +1,16 @@
+package admin
+
+import "testing"
+
+func TestSparksAreDrawnToOneScale(t *testing.T) {
+	history := [][3]int64{{0, 0, 0}, {10, 5, 0}, {20, 0, 0}}
+	// Three of sixty samples: at 114, 116 and 118; 0 is at 23, the most, 20, at 1.
+	for kind, want := range []string{"114,23.0 116,12.0 118,1.0", "114,23.0 116,17.5 118,23.0", ""} {
+		if got := sparks(history, kind); got != want {
+			t.Errorf("kind %d: %q, want %q", kind, got, want)
+		}
+	}
+	if got := sparks(nil, 0); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}
