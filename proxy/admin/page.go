@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/rand"
 	_ "embed"
 	"fmt"
@@ -43,9 +44,13 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"sparks": sparks,
 }).Parse(pageText))
 
+// pageRules is how many rules the page shows.
+const pageRules = 200
+
 // pageData is what the page shows.
 type pageData struct {
 	Status
+	Hidden        int // rules that are not shown
 	Nonce         string
 	Style, Script string
 }
@@ -61,6 +66,7 @@ func (d pageData) JS() template.JS { return template.JS(d.Script) }
 func servePage(c Config) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d := pageData{Status: readStatus(c, time.Now()), Nonce: rand.Text(), Style: pageStyle, Script: pageScript}
+		d.Hidden = d.shorten(pageRules)
 		var b strings.Builder
 		if err := page.Execute(&b, d); err != nil {
 			say(w, http.StatusInternalServerError, err.Error())
@@ -73,6 +79,20 @@ func servePage(c Config) http.HandlerFunc {
 		head(w, http.StatusOK, "text/html; charset=utf-8")
 		fmt.Fprint(w, b.String())
 	}
+}
+
+// shorten leaves the n rules that refuse most now, if there are more, and returns
+// how many it left out.
+func (s *Status) shorten(n int) int {
+	if len(s.Rules) <= n {
+		return 0
+	}
+	slices.SortStableFunc(s.Rules, func(a, b RuleStatus) int {
+		return cmp.Or(cmp.Compare(b.RefusedRate+b.WouldRefuseRate, a.RefusedRate+a.WouldRefuseRate), cmp.Compare(b.AllowedRate, a.AllowedRate))
+	})
+	hidden := len(s.Rules) - n
+	s.Rules = s.Rules[:n]
+	return hidden
 }
 
 // The sparkline is samples wide and this high.

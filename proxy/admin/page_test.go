@@ -1,6 +1,9 @@
 package admin
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestSparksAreDrawnToOneScale(t *testing.T) {
 	history := [][3]int64{{0, 0, 0}, {10, 5, 0}, {20, 0, 0}}
@@ -12,5 +15,18 @@ func TestSparksAreDrawnToOneScale(t *testing.T) {
 	}
 	if got := sparks(nil, 0); got != "" {
 		t.Errorf("of nothing: %q", got)
+	}
+}
+
+func TestAPageOfManyRulesShowsThoseThatRefuseMost(t *testing.T) {
+	var s Status
+	for i := range 10 {
+		s.Rules = append(s.Rules, RuleStatus{Name: fmt.Sprint(i), RefusedRate: float64(i % 5)})
+	}
+	if hidden := s.shorten(3); hidden != 7 || len(s.Rules) != 3 || s.Rules[0].Name != "4" || s.Rules[1].Name != "9" || s.Rules[2].Name != "3" {
+		t.Errorf("%d hidden, %+v", hidden, s.Rules)
+	}
+	if hidden := s.shorten(3); hidden != 0 {
+		t.Errorf("%d of three hidden", hidden)
 	}
 }
