@@ -36,8 +36,9 @@ COPY --from=build /out/gateway /usr/bin/gateway
 ENV GATEWAY_CONFIG=/etc/gateway/gateway.yaml \
     STATE_DIRECTORY=/var/lib/gateway
 USER 65532:65532
+# Keys and certificates of `tls`: keep the volume, or each new container orders new ones.
 VOLUME /var/lib/gateway
-EXPOSE 8080
+EXPOSE 8080 80 443
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
     CMD ["/usr/bin/gateway", "healthcheck"]
 ENTRYPOINT ["/usr/bin/gateway"]

@@ -89,6 +89,7 @@ func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		time.Sleep(50 * ms)
+		synctest.Wait()
 		for i := range 200 { // 20 s
 			before := visits.Load()
 			time.Sleep(sweepTick)
@@ -97,7 +98,7 @@ func TestSweeperSpreadsAPassOverEmptyTables(t *testing.T) {
 				t.Fatalf("%d tables visited in tick %d", n, i)
 			}
 		}
-		if n := visits.Load(); n < 3*int64(len(tables)) {
+		if n := visits.Load(); n < int64(3*len(tables)) {
 			t.Errorf("%d visits of %d tables in 20 s", n, len(tables))
 		}
 		cancel()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -30,11 +31,24 @@ type conn struct {
 
 	early []byte // came behind a PROXY header; read first
 	doors *Doors
+	use   *Address     // what it came for; nil in tests
 	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
 	gone  atomic.Bool
-	heard atomic.Bool // a request came, or never will
+	heard atomic.Bool  // a request came, or never will
+	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
 
+	noted   atomic.Bool // what a TLS handshake has negotiated
 	traffic traffic
+}
+
+// connOf returns the connection below c, which net/http may have wrapped in TLS,
+// or nil.
+func connOf(c net.Conn) *conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	n, _ := c.(*conn)
+	return n
 }
 
 // hear notes that the connection is no newcomer any more.
@@ -44,7 +58,8 @@ func (c *conn) hear() {
 	}
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. A deadline that was set for it holds as well: TLS
+// sets one for its last words.
 func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
@@ -54,12 +69,16 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	// has to wait, and then after each span.
 	looked, before := false, 0
 	for wait := min(c.span, firstLook); ; wait = c.span {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(wait)); err != nil {
+		deadline, last := time.Now().Add(wait), false
+		if until := c.until.Load(); until != 0 && until <= deadline.UnixNano() {
+			deadline, last = time.Unix(0, until), true
+		}
+		if err := c.Conn.SetWriteDeadline(deadline); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil || last || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		left := untaken(c.Conn)
@@ -85,6 +104,26 @@ func (c *conn) resetOnClose() {
 	if l, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
 		l.SetLinger(0)
 	}
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.note(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *conn) note(t time.Time) {
+	if t.IsZero() {
+		c.until.Store(0)
+		return
+	}
+	c.until.Store(t.UnixNano())
 }
 
 // Close implements net.Conn.

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +29,26 @@ type DoorSettings struct {
 	// HeaderBytes is the most a request's head may have before net/http itself
 	// refuses it.
 	HeaderBytes int
+	// TLS is what secure addresses speak; nil if there are none. It must not be
+	// changed afterwards: another configuration is another pointer.
+	TLS *tls.Config
 	// Entry says which connections are let in.
 	Entry Entry
 }
 
-// Doors are the listening sockets of one handler: HTTP/1.1, and HTTP/2 with
-// prior knowledge. Addresses change while they are open: Prepare binds what is
+// Address is where to listen, and what for.
+type Address struct {
+	// Addr is "host:port", where an empty host is every address, "unix:" and a path,
+	// or "systemd:" and a name.
+	Addr string
+	// Secure says that connections begin with a TLS handshake.
+	Secure bool
+	// Handler serves what comes in here; nil is the handler of the Doors.
+	Handler http.Handler
+}
+
+// Doors are the listening sockets of one handler: HTTP/1.1, and HTTP/2, on plain
+// addresses with prior knowledge. Addresses change while they are open: Prepare binds what is
 // new and may fail; Commit begins to serve there and closes what is old. It
 // starts nothing before the first Commit. Prepare, Commit, Abort, Configure and
 // Shutdown must not run at the same time.
@@ -65,7 +81,8 @@ type Doors struct {
 // door is one socket.
 type door struct {
 	ln   socket
-	done chan struct{} // closed when nothing more will be accepted; nil before serving
+	use  atomic.Pointer[Address] // changes without the socket
+	done chan struct{}           // closed when nothing more will be accepted; nil before serving
 }
 
 // serving is an http.Server with the settings of its time. Connections reach it
@@ -73,7 +90,7 @@ type door struct {
 type serving struct {
 	settings DoorSettings
 	server   *http.Server
-	conns    chan net.Conn
+	conns    chan *conn
 	closed   chan struct{}
 	served   chan struct{} // closed when the server knows every connection it got
 	once     sync.Once
@@ -105,15 +122,16 @@ func (e *BindError) Unwrap() error { return e.Err }
 type Opening struct {
 	doors *Doors
 	fresh map[string]*door
-	keep  []string
+	keep  []Address
 }
 
 // Prepare binds those of addrs that are not open yet. When one cannot be bound
 // the error is a *BindError and everything is as it was.
-func (d *Doors) Prepare(addrs []string) (*Opening, error) {
-	names := d.sockets(addrs)
-	o := &Opening{doors: d, fresh: map[string]*door{}, keep: names}
-	for _, addr := range names {
+func (d *Doors) Prepare(addrs []Address) (*Opening, error) {
+	all := d.sockets(addrs)
+	o := &Opening{doors: d, fresh: map[string]*door{}, keep: all}
+	for _, a := range all {
+		addr := a.Addr
 		if d.open[addr] != nil || o.fresh[addr] != nil {
 			continue
 		}
@@ -137,6 +155,17 @@ func (o *Opening) Abort() {
 	}
 }
 
+// At returns the address really listened on for one that was given to Prepare: with
+// port 0, and for a systemd: address, it is another.
+func (o *Opening) At(addr string) string {
+	for _, a := range o.doors.sockets([]Address{{Addr: addr}}) {
+		if n := cmp.Or(o.fresh[a.Addr], o.doors.open[a.Addr]); n != nil {
+			return n.ln.Addr().String()
+		}
+	}
+	return addr
+}
+
 // Commit serves on the new addresses with the given settings and closes the
 // others. What is in progress there ends in its own time.
 func (o *Opening) Commit(s DoorSettings) {
@@ -144,26 +173,36 @@ func (o *Opening) Commit(s DoorSettings) {
 	d.Configure(s)
 	for addr, n := range o.fresh {
 		d.open[addr] = n
+	}
+	for i := range o.keep {
+		d.open[o.keep[i].Addr].use.Store(&o.keep[i])
+	}
+	for _, n := range o.fresh {
 		d.serve(n)
 	}
 	for addr, n := range d.open {
-		if !slices.Contains(o.keep, addr) && !d.covered(n, o.keep) {
-			n.close()
-			delete(d.open, addr)
+		if slices.ContainsFunc(o.keep, func(a Address) bool { return a.Addr == addr }) {
+			continue
 		}
+		if wide := d.covering(n, o.keep); wide != nil {
+			n.use.Store(wide)
+			continue
+		}
+		n.close()
+		delete(d.open, addr)
 	}
 }
 
-// covered says that one of the addresses in keep takes in that of n. The kernel
-// gives n its connections as long as it is open, and resets those that wait in
-// its queue when it closes; left open, it loses none.
-func (d *Doors) covered(n *door, keep []string) bool {
-	for _, addr := range keep {
-		if wide, ok := d.open[addr].ln.Addr().(*net.TCPAddr); ok && wide.IP.IsUnspecified() && wide.Port == n.port() {
-			return true
+// covering returns the one of the addresses in keep that takes in that of n, or
+// nil. The kernel gives n its connections as long as it is open, and resets those
+// that wait in its queue when it closes; left open, it loses none.
+func (d *Doors) covering(n *door, keep []Address) *Address {
+	for i := range keep {
+		if wide, ok := d.open[keep[i].Addr].ln.Addr().(*net.TCPAddr); ok && wide.IP.IsUnspecified() && wide.Port == n.port() {
+			return &keep[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // Addrs returns the addresses really listened on, sorted: with port 0 in the
@@ -201,21 +240,23 @@ func (d *Doors) Configure(s DoorSettings) {
 }
 
 func (d *Doors) newServing(s DoorSettings) *serving {
-	v := &serving{settings: s, conns: make(chan net.Conn), closed: make(chan struct{}), served: make(chan struct{})}
+	v := &serving{settings: s, conns: make(chan *conn), closed: make(chan struct{}), served: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(true)
 	v.server = &http.Server{
-		Handler:                      d.handler,
+		Handler:                      http.HandlerFunc(d.serveHTTP),
 		ReadHeaderTimeout:            s.ReadHeader,
 		IdleTimeout:                  s.Idle,
 		MaxHeaderBytes:               s.HeaderBytes,
 		DisableGeneralOptionsHandler: true, // else OPTIONS * never reaches the rules
 		Protocols:                    &protocols,
+		TLSNextProto:                 map[string]func(*http.Server, *tls.Conn, http.Handler){challengeProtocol: closeChallenge},
+		// No WriteByteTimeout: conn sees to it, and a TLS connection does not outlive one.
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 100,
 			MaxReadFrameSize:     frameBytes,
-			WriteByteTimeout:     s.Write,
 			SendPingTimeout:      time.Minute,
 		},
 		BaseContext: func(net.Listener) context.Context { return d.base },
@@ -226,9 +267,11 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 				v.alive.Add(1)
 			case http.StateClosed, http.StateHijacked:
 				v.alive.Add(-1)
-				if c, ok := c.(*conn); ok {
+				if c := connOf(c); c != nil {
 					c.hear()
 				}
+			case http.StateActive:
+				noteProtocol(c)
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
@@ -251,7 +294,7 @@ func (d *Doors) serve(n *door) {
 			c, err := n.ln.Accept()
 			if err == nil {
 				pause = 0
-				d.receive(c)
+				d.receive(c, n)
 				d.spare.fill()
 				continue
 			}
@@ -287,7 +330,7 @@ func (d *Doors) takeRest(n *door) {
 		if err != nil {
 			return
 		}
-		d.receive(c)
+		d.receive(c, n)
 	}
 }
 
@@ -339,7 +382,7 @@ func isTimeout(err error) bool {
 func (s *serving) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
-		return c, nil
+		return s.secure(c), nil
 	case <-s.closed:
 		return nil, net.ErrClosed
 	}

@@ -88,10 +88,10 @@ func (d *Doors) Connections() ConnectionStats {
 }
 
 // receive lets a connection in, or closes it.
-func (d *Doors) receive(c net.Conn) {
+func (d *Doors) receive(c net.Conn, at *door) {
 	e := d.entry.Load()
 	boundUnsent(c)
-	n := &conn{Conn: c, doors: d}
+	n := &conn{Conn: c, doors: d, use: at.use.Load()}
 	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)

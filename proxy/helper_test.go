@@ -73,7 +73,7 @@ func newSite(t testing.TB, text string, handler http.HandlerFunc) *site {
 	snap := build(t, text, nil)
 	s.gateway = New(Config{Clock: NewClock(), Access: log}, snap)
 	s.doors = NewDoors(s.gateway, nil)
-	o, err := s.doors.Prepare([]string{"127.0.0.1:0"})
+	o, err := s.doors.Prepare([]Address{{Addr: "127.0.0.1:0"}})
 	if err != nil {
 		t.Fatal(err)
 	}

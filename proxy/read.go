@@ -150,14 +150,14 @@ func hasToken(lines []string, token string) bool {
 type connKey struct{}
 
 func connContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
 // meet finds the connection of the request, on which one has come herewith, and
 // its other end.
 func (x *exchange) meet() {
-	c, ok := x.r.Context().Value(connKey{}).(*conn)
-	if !ok {
+	c, _ := x.r.Context().Value(connKey{}).(*conn)
+	if c == nil {
 		x.peer, _ = netip.ParseAddrPort(x.r.RemoteAddr)
 		return
 	}

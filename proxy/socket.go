@@ -29,21 +29,23 @@ const (
 	systemdScheme = "systemd:"
 )
 
-// sockets returns the names of the sockets that addrs stand for: each its own,
-// but for a systemd: address, which may stand for several.
-func (d *Doors) sockets(addrs []string) []string {
-	var names []string
-	for _, addr := range addrs {
-		name, ok := strings.CutPrefix(addr, systemdScheme)
+// sockets returns one address for each socket that addrs stand for: themselves, but
+// for a systemd: address, which may stand for several.
+func (d *Doors) sockets(addrs []Address) []Address {
+	var all []Address
+	for _, a := range addrs {
+		name, ok := strings.CutPrefix(a.Addr, systemdScheme)
 		if !ok || len(d.Inherited[name]) == 0 {
-			names = append(names, addr)
+			all = append(all, a)
 			continue
 		}
 		for i := range d.Inherited[name] {
-			names = append(names, fmt.Sprintf("%s#%d", addr, i))
+			one := a
+			one.Addr = fmt.Sprintf("%s#%d", a.Addr, i)
+			all = append(all, one)
 		}
 	}
-	return names
+	return all
 }
 
 // inherit returns a listener on the socket of that name. It is a copy: the socket

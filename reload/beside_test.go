@@ -108,12 +108,12 @@ func TestAFileBesideThatIsGoneIsReportedOnceAndTakenWhenItIsBack(t *testing.T) {
 	})
 	r.wants(t, main+"1\n")
 	do(t, os.Remove(dir+"/keys"))
-	for deadline := time.Now().Add(20 * time.Second); r.Status().OK; time.Sleep(ms) {
+	for deadline := time.Now().Add(20 * time.Second); r.Status().Reloads[Refused] == 0; time.Sleep(ms) {
 		if time.Now().After(deadline) {
 			t.Fatal("that the file is gone is not noticed")
 		}
 	}
-	if s := r.Status(); s.Reloads[Refused] != 1 || !strings.Contains(s.Err.Error(), "keys: no such file") {
+	if s := r.Status(); s.OK || s.Reloads[Refused] != 1 || !strings.Contains(s.Err.Error(), "keys: no such file") {
 		t.Errorf("status %+v", s)
 	}
 	write(t, dir+"/keys", "1\n")

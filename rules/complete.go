@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ type completer struct {
 
 // complete returns the tree of the whole file.
 func (c *completer) complete(root *node) *node {
-	top := c.copy(root)
+	top := c.copy(root, "")
 	if short := top.named("upstream"); short != top {
 		top.remove("upstream")
 		pool := &node{shape: mapping}
@@ -45,8 +46,9 @@ func (c *completer) complete(root *node) *node {
 	return top
 }
 
-// copy returns a copy of n in which what must not be shown is masked.
-func (c *completer) copy(n *node) *node {
+// copy returns a copy of n, the value of the setting in, in which what must not be
+// shown is masked.
+func (c *completer) copy(n *node, in string) *node {
 	m := *n
 	m.keys, m.items = slices.Clone(n.keys), make([]*node, len(n.items))
 	if c.mask && c.secret[n] {
@@ -56,29 +58,43 @@ func (c *completer) copy(n *node) *node {
 		m.origin = nil
 	}
 	for i, item := range n.items {
-		m.items[i] = c.copy(item)
-		if c.mask && n.shape == mapping && c.sensitive(n.keys[i].text) {
+		if n.shape != mapping {
+			m.items[i] = c.copy(item, in)
+			continue
+		}
+		name := n.keys[i].text
+		if m.items[i] = c.copy(item, name); c.mask && (in == "set" || in == "headers" || in != "upstreams" && isAttribute(name)) && c.sensitive(name) {
 			mask(m.items[i])
 		}
 	}
 	return &m
 }
 
+// isAttribute reports whether a setting of a match or a group is of what a client
+// writes.
+func isAttribute(name string) bool {
+	family, _, dotted := strings.Cut(name, ".")
+	return dotted && slices.Contains([]string{"header", "query", "cookie", "body", "basic"}, family)
+}
+
 // redacted are the headers whose values are no one's business.
 var redacted = []string{"Authorization", "Cookie", "Set-Cookie", "Proxy-Authorization", "X-Api-Key"}
 
-// sensitive reports whether what a map holds under a name may be a secret of
-// clients or servers: the value of such a header, of a cookie, or of what some
-// rule is keyed on.
+// secretName finds the names of headers and parameters that hold a secret by what
+// they are called.
+var secretName = regexp.MustCompile(`(?i)(token|secret|passw|api-?key|credential)`)
+
+// sensitive reports whether the value of a header, or of an attribute, of that name
+// may be a secret of clients or servers: one that is usually one, a cookie, or what
+// some rule is keyed on.
 func (c *completer) sensitive(name string) bool {
-	if slices.Contains(redacted, http.CanonicalHeaderKey(strings.TrimPrefix(name, "header."))) {
+	if secretName.MatchString(name) || slices.Contains(redacted, http.CanonicalHeaderKey(strings.TrimPrefix(name, "header."))) {
 		return true
 	}
 	if strings.HasPrefix(name, "cookie.") {
 		return true
 	}
-	family, rest, _ := strings.Cut(name, ".")
-	if family == "query" && slices.Contains([]string{"key", "token", "secret", "password"}, strings.ToLower(rest)) {
+	if strings.EqualFold(name, "query.key") {
 		return true
 	}
 	a, err := ParseAttribute(name)
@@ -162,6 +178,15 @@ func (c *completer) dependent(top *node) {
 		if n.shape == mapping && n.key(name) == nil {
 			n.put(name, presetNode(text))
 			n.sort(p)
+		}
+	}
+	add(top, partFile, "listen", c.file.Listen[0].Addr)
+	if tls := top.named("tls"); tls != top {
+		if tls.key("domains") != nil {
+			add(tls, partTLS, "ca", "production")
+		}
+		if tls.key("client_ca") != nil {
+			add(tls, partTLS, "client_auth", c.file.TLS.ClientAuth)
 		}
 	}
 	for i, pool := range top.named("upstreams").items {

@@ -195,7 +195,7 @@ func TestSettingsDoNotShowSecrets(t *testing.T) {
 	for token, shown := range map[string]string{
 		"{ file: token }": "token: { file: token }", "{ env: STRAY }": "token: { env: STRAY }", "'${STRAY}'": `token: "${STRAY}"`, stray: `token: "***"`,
 	} {
-		f, err := o.Parse("gateway.yaml", []byte(`upstreams: { a: http://a }
+		f, err := o.Parse("gateway.yaml", []byte(`upstreams: { api.token: http://a }
 admin: { token: `+token+` }
 max_keys: ${HOW_MANY}
 log: { level: "${LEVEL}" }
@@ -204,7 +204,7 @@ groups:
   office: { cookie.session: `+stray+`, query.token: `+stray+`, header.X-Plan: gold }
 block: { header.Authorization: "`+stray+`*", header.User-Agent: "*bot*" }
 routes:
-  - headers: { request: { set: { authorization: Bearer `+stray+`, X-Plain: shown, X-From: "a ${STRAY}" } } }
+  - headers: { request: { set: { authorization: Bearer `+stray+`, X-Internal-Token: `+stray+`, X-Plain: shown, X-From: "a ${STRAY}" } } }
 reject: { detail: "$${x} costs $5, $$$$ or ${STRAY}" }
 rules:
   - { name: a, key: header.X-Key, limit: "${RATE}" }
@@ -221,7 +221,7 @@ rules:
 		}
 		data, _ := f.Settings(o, false)
 		for _, text := range []string{
-			shown, "max_keys: 5_000", "level: debug", "limit: 7/m", "sha256:" + strings.Repeat("ab", 32), "192.0.2.7", "gold", `"*bot*"`, "X-Plain: shown",
+			shown, "max_keys: 5_000", "level: debug", "limit: 7/m", "sha256:" + strings.Repeat("ab", 32), "192.0.2.7", "gold", "url: http://a,", `"*bot*"`, "X-Plain: shown",
 			`"a ${STRAY}"`, `"$${x} costs $5, $$$$ or ${STRAY}"`, `authorization: "***"`,
 		} {
 			if !strings.Contains(string(data), text) {

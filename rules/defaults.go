@@ -11,7 +11,7 @@ type preset struct{ name, text string }
 // by completer.
 var presets = map[part][]preset{
 	partFile: {
-		{"version", "1"}, {"listen", ":8080"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
+		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
 		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"},
 	},
@@ -19,6 +19,7 @@ var presets = map[part][]preset{
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
 		{"resolve", "10s"}, {"max_conns", "0"}, {"host", "preserve"},
 	},
+	partTLS:         {{"redirect", "true"}, {"min_version", "1.2"}},
 	partServer:      {{"weight", "1"}, {"backup", "false"}},
 	partHealth:      {{"interval", "5s"}, {"status", "2xx"}},
 	partUpstreamTLS: {{"insecure", "false"}},
@@ -42,8 +43,10 @@ var presets = map[part][]preset{
 // unset are the settings that hold nothing where the file does not have them, or
 // that a file must have.
 var unset = map[part][]string{
-	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups"},
+	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls"},
 	partUpstream:    {"servers", "health", "tls"},
+	partTLS:         {"domains", "email", "ca_root", "storage", "certificates", "client_ca"},
+	partCertificate: {"cert", "key"},
 	partServer:      {"url"},
 	partHealth:      {"path"},
 	partBalance:     {"hash"},
@@ -69,6 +72,8 @@ var unset = map[part][]string{
 // dependent are the settings that completer fills in, since what they hold
 // depends on others.
 var dependent = map[part][]string{
+	partFile:    {"listen"},
+	partTLS:     {"ca", "client_auth"},
 	partHealth:  {"timeout"},
 	partRoute:   {"upstream"},
 	partRespond: {"content_type"},
@@ -84,6 +89,7 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
+			"tls": partTLS,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
@@ -94,6 +100,7 @@ var (
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},
 		partUpstream: {"servers": partServer},
+		partTLS:      {"certificates": partCertificate},
 		partRule:     {"tiers": partTier},
 	}
 )

@@ -171,15 +171,21 @@ func quoteOdd(value string) string {
 	return value
 }
 
-// ExplainRoute returns the route that takes the request, or nil, and why each of
-// those before it does not.
-func (s *Set) ExplainRoute(f *Facts) (taken *Route, whyNot []string) {
+// PassedRoute is a route that does not take a request, and why.
+type PassedRoute struct {
+	Route  *Route
+	WhyNot string
+}
+
+// ExplainRoute returns the route that takes the request, or nil, and those before
+// it that do not.
+func (s *Set) ExplainRoute(f *Facts) (taken *Route, passed []PassedRoute) {
 	taken = s.Route(f)
 	for _, r := range s.Routes {
 		if r == taken {
 			break
 		}
-		whyNot = append(whyNot, r.Match.WhyNot(f))
+		passed = append(passed, PassedRoute{r, r.Match.WhyNot(f)})
 	}
-	return taken, whyNot
+	return taken, passed
 }

@@ -65,7 +65,7 @@ func TestExplanationsAgreeWithMatching(t *testing.T) {
 		}
 		taken, whyNot := s.ExplainRoute(f)
 		if taken != s.Route(f) || len(whyNot) != 0 {
-			t.Fatalf("route %v, others %q", taken, whyNot)
+			t.Fatalf("route %v, others %v", taken, whyNot)
 		}
 	})
 }

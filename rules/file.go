@@ -23,6 +23,8 @@ type File struct {
 	Version int
 	// Listen holds the public addresses; at least one, each once.
 	Listen []Listen
+	// TLS says how the public addresses are encrypted; nil is not at all.
+	TLS *TLS
 	// Upstreams holds the pools in the order of the file; at least one. The
 	// shorthand `upstream` is one named "default".
 	Upstreams []Upstream

@@ -22,6 +22,9 @@ type parser struct {
 	// nodes that hold one.
 	blind       map[*node]bool
 	secretFiles []string // what is not read then
+	listens     []*node  // as file.Listen
+	idleTLS     []*node  // settings of tls that nothing needs
+
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
 	// membersBroken something of what they list.
@@ -129,6 +132,10 @@ func (p *parser) public() {
 	if v := p.top.get("listen"); v != nil {
 		p.listen(v)
 	}
+	if v := p.top.get("tls"); v != nil {
+		p.tls(v)
+		p.listening()
+	}
 	if v := p.top.get("timeouts"); v != nil {
 		p.timeouts(v)
 	}
@@ -146,7 +153,7 @@ func (p *parser) public() {
 func (p *parser) listen(n *node) {
 	p.file.Listen = nil
 	if n.shape == sequence && len(n.items) == 0 {
-		p.failAt(n, "leave it out for :8080", "listen is empty")
+		p.failAt(n, "leave it out for :8080, or with tls :443", "listen is empty")
 	}
 	first := map[string]Pos{}
 	for _, item := range p.oneOrMore(n, "listen") {
@@ -169,6 +176,7 @@ func (p *parser) listen(n *node) {
 			p.failAt(item, "use another address, or give admin one", "listen %s: the admin listener has this address", quote(text))
 		}
 		p.file.Listen = append(p.file.Listen, Listen{Addr: addr, Pos: p.posOf(item)})
+		p.listens = append(p.listens, item)
 	}
 }
 

@@ -56,6 +56,9 @@ func (p *parser) apart(n *node) {
 			p.failAt(n, "use another address", "admin %s: the public listener at %s has this address", quote(addr), l.Pos)
 		}
 	}
+	if t := p.file.TLS; t != nil && t.Redirect != nil && overlap(t.Redirect.Addr, addr) {
+		p.failAt(n, "use another port", "admin %s: with tls, requests to %s are sent to https", quote(addr), t.Redirect.Addr)
+	}
 }
 
 // token checks that the admin token, which n names, can be sent in a header and

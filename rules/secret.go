@@ -1,11 +1,11 @@
 package rules
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -84,12 +84,21 @@ func (f *File) Secrets() map[string]Secret {
 	return all
 }
 
-// SecretFiles returns the paths of the files from which a configuration file takes
-// secrets, also if they cannot be read; none if anything else is wrong with it.
-func (o Outside) SecretFiles(name string, data []byte) []string {
-	if !bytes.Contains(data, []byte("file")) && !bytes.Contains(data, []byte("credential")) {
-		return nil
+// SecretFiles returns the paths of the files from which f has secrets.
+func (f *File) SecretFiles() []string {
+	var paths []string
+	for _, s := range f.Secrets() {
+		if s.Source == "file" || s.Source == "credential" {
+			paths = append(paths, s.from)
+		}
 	}
+	slices.Sort(paths)
+	return paths
+}
+
+// SecretFiles returns the paths of the files from which a configuration file wants
+// secrets, whether they can be read or not; none if anything else is wrong with it.
+func (o Outside) SecretFiles(name string, data []byte) []string {
 	s, text := readSource(Outside{Env: o.Env}, name, data)
 	file := Defaults()
 	p := &parser{source: s, file: &file, used: map[string]bool{}, blind: map[*node]bool{}}

@@ -87,6 +87,22 @@ func TestOnlyTheSecretIsTheSecret(t *testing.T) {
 	}
 }
 
+func TestTheFilesOfSecretsAreNamedAlsoWhenTheyCannotBeRead(t *testing.T) {
+	o := outsideOf(map[string]string{"TOKEN": secretText, "CREDENTIALS_DIRECTORY": "/c"}, map[string]string{"/etc/gateway/t": secretText, "/c/t": secretText})
+	for token, want := range map[string]string{"{ file: t }": "/etc/gateway/t", "{ credential: t }": "/c/t", "{ env: TOKEN }": "", secretText: ""} {
+		if got := strings.Join(withToken(t, o, token).SecretFiles(), " "); got != want {
+			t.Errorf("%s: %q, want %q", token, got, want)
+		}
+	}
+	text := "upstream: http://a\nrules: []\nadmin: { token: { file: none } }\n"
+	if got := o.SecretFiles("/etc/gateway/gateway.yaml", []byte(text)); len(got) != 1 || got[0] != "/etc/gateway/none" {
+		t.Errorf("of a file that is not there: %q", got)
+	}
+	if got := o.SecretFiles("/etc/gateway/gateway.yaml", []byte(text+"nonsense: 1\n")); got != nil {
+		t.Errorf("of a broken file: %q", got)
+	}
+}
+
 func TestAChangedSecretIsStale(t *testing.T) {
 	env, files := map[string]string{"TOKEN": secretText, "CREDENTIALS_DIRECTORY": "/c"}, map[string]string{"/etc/gateway/t": secretText, "/c/t": secretText}
 	o := outsideOf(env, files)

@@ -33,6 +33,8 @@ const (
 	partBalance  part = "balance"
 	partSecret   part = "secret"
 
+	partTLS         part = "tls"
+	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 	partGroupFile   part = "values of a group"
 )
@@ -47,10 +49,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit",
+			"groups", "body_limit", "tls",
 		},
 		later: []string{
-			"include", "tls", "jwt", "store", "paths", "state",
+			"include", "jwt", "store", "paths", "state",
 		},
 	},
 	partUpstream: {
@@ -59,6 +61,12 @@ var settings = map[part]names{
 			"max_conns", "host", "tls",
 		},
 	},
+	partTLS: {
+		known: []string{
+			"domains", "email", "ca", "ca_root", "storage", "redirect", "certificates", "client_ca", "client_auth", "min_version",
+		},
+	},
+	partCertificate: {known: []string{"cert", "key"}},
 	partGroupFile:   {known: []string{"file"}},
 	partServer:      {known: []string{"url", "weight", "backup"}},
 	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
@@ -105,6 +113,8 @@ var (
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
+	clientAuths      = choice{known: []string{"require", "request"}}
+	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
 	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
 	logFormats       = choice{known: []string{"auto", "text", "json"}}
 	logAccess        = choice{known: []string{"auto", "json", "combined", "off"}}
@@ -133,14 +143,20 @@ var familiar = map[part]map[string]string{
 	partFile: {
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
-		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies",
+		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
 	},
 	partUpstream: {
 		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
 		"health_check": "health", "healthcheck": "health", "max_connections": "max_conns", "sni": "tls",
 	},
-	partServer:      {"address": "url", "host": "url"},
-	partHealth:      {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partServer: {"address": "url", "host": "url"},
+	partHealth: {"url": "path", "uri": "path", "codes": "status", "expected": "status"},
+	partTLS: {
+		"domain": "domains", "hosts": "domains", "names": "domains", "mail": "email", "contact": "email", "acme": "ca", "directory": "ca",
+		"issuer": "ca", "cert": "certificates", "key": "certificates", "certs": "certificates", "cache": "storage", "ca_cert": "client_ca",
+		"protocols": "min_version", "min": "min_version", "force_https": "redirect",
+	},
+	partCertificate: {"certificate": "cert", "cert_file": "cert", "crt": "cert", "fullchain": "cert", "key_file": "key", "private_key": "key"},
 	partUpstreamTLS: {"sni": "server_name", "insecure_skip_verify": "insecure", "certificate": "cert", "root_ca": "ca"},
 	partRoute: {
 		"path": "match", "paths": "match", "host": "match", "backend": "upstream", "service": "upstream", "url": "upstream",

@@ -16,6 +16,10 @@ func (p *parser) warnings() {
 	for _, n := range p.insecure {
 		p.warnAt(n, "name its authority in ca", "insecure: whoever is between the gateway and the server can pass for the server")
 	}
+	p.warnTLS()
+	for _, key := range p.idleTLS {
+		p.warnAt(key, "remove it, or add domains", "%s in tls without domains: no certificate is ordered", key.text)
+	}
 	if p.file.Timeouts.ReadHeader == 0 {
 		p.warnAt(p.top.values["timeouts"].named("read_header"), "", "read_header 0: slow clients hold connections for ever")
 	}

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"gateway/proxy"
+	"gateway/proxy/certs"
 	"gateway/reload"
 	"gateway/rules"
 )
@@ -43,14 +45,14 @@ func newCheck() *cobra.Command {
 }
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
-	snap, err := loadFile(name, data)
+	snap, warnings, err := loadFile(name, data)
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
 		return errSaid
 	} else if err != nil {
 		return err
 	}
-	if warnings := snap.Rules().File.Warnings; len(warnings) > 0 {
+	if len(warnings) > 0 {
 		printErrors(errs, warnings, ".")
 		if strict {
 			return errSaid
@@ -61,15 +63,20 @@ func check(out, errs io.Writer, name string, data []byte, strict bool) error {
 }
 
 // loadFile reads a file, and the files that it names, without any effect.
-func loadFile(name string, data []byte) (*proxy.Snapshot, error) {
+func loadFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error) {
 	file, err := outside().Parse(name, data)
 	if err == nil {
 		file, err = file.ReadGroups(nil, reload.ReadFile)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return proxy.Build(file, nil, nil)
+	snap, err := proxy.Build(file, nil, nil)
+	doubts, bad := certs.Files(file)
+	if err = together(err, bad); err != nil {
+		return nil, nil, err
+	}
+	return snap, slices.Concat(file.Warnings, doubts), nil
 }
 
 // describe prints what a file means.

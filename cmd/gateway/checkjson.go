@@ -73,12 +73,12 @@ func checkJSON(out io.Writer, name string, data []byte, err error, strict bool) 
 }
 
 func (r *report) load(name string, data []byte) error {
-	snap, err := loadFile(name, data)
+	snap, warnings, err := loadFile(name, data)
 	if err != nil {
 		return err
 	}
 	set := snap.Rules()
-	r.Warnings = findings(set.File.Warnings)
+	r.Warnings = findings(warnings)
 	r.Upstreams, r.Routes = len(set.File.Upstreams), len(set.Routes)
 	for _, rule := range set.Rules {
 		one := ruleReport{

@@ -63,8 +63,8 @@ Try, in another terminal:
   # an answer, with its limit headers
   curl -i %[1]s/
 
-  # five failed logins in 15 minutes: 5 are let through to fail (401), then 429
-  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code} ' -X POST %[1]s/login; done; echo
+  # five failed logins of a user in 15 minutes: 5 are let through to fail (401), then 429; bob still has his own five
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code} ' -d username=ann %[1]s/login; done; echo
 
   # 100 at once for each address, whatever the path
   for i in $(seq 110); do curl -s -o /dev/null -w '%%{http_code} ' %[1]s/; done; echo

@@ -23,6 +23,7 @@ import (
 	"gateway/limit"
 	"gateway/proxy"
 	"gateway/proxy/admin"
+	"gateway/proxy/certs"
 	"gateway/reload"
 	"gateway/rules"
 )
@@ -44,6 +45,7 @@ type server struct {
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
+	certs    *certs.Manager
 	history  admin.History // what came to pass in the last minutes
 	loaded   time.Time
 	draining atomic.Bool
@@ -54,6 +56,7 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 		name: name, outside: outside(), out: out, log: newLogger(errs, color), clock: proxy.NewClock(), inherited: inheritedSockets(),
 	}
 	s.access = proxy.NewAccessLog(out, "off")
+	s.certs = certs.New(s.log.Logger)
 	return s
 }
 
@@ -72,7 +75,7 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale()
+	return s.gateway.Stale() || s.certs.Stale()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -82,10 +85,10 @@ type parsed struct {
 	err  error
 }
 
-// parse parses a version of the file; again if it has secrets, or is not good,
-// since what is outside may be something else by now.
+// parse parses a version of the file, unless it was the last one. It is parsed anew
+// all the same if it was not good: what it wants from outside may be there by now.
 func (s *server) parse(data []byte) (*rules.File, error) {
-	if p := &s.parsed; p.file == nil || len(p.file.Secrets()) > 0 || !bytes.Equal(data, p.data) {
+	if p := &s.parsed; p.file == nil || !bytes.Equal(data, p.data) {
 		p.file, p.err = s.outside.Parse(s.name, data)
 		p.data = data
 	}
@@ -101,12 +104,23 @@ func (s *server) groupFiles(data []byte) []string {
 	return file.GroupFiles()
 }
 
-// secretFiles returns the files to follow that hold secrets.
-func (s *server) secretFiles(data []byte) []string { return s.outside.SecretFiles(s.name, data) }
+// secretFiles returns the files to follow that hold secrets; also when it is one of
+// these that keeps the configuration from being good.
+func (s *server) secretFiles(data []byte) []string {
+	file, err := s.parse(data)
+	if err != nil {
+		return s.outside.SecretFiles(s.name, data)
+	}
+	return file.SecretFiles()
+}
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	file, err := s.parse(data)
+	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
+		s.parsed = parsed{}
+		file, err = s.parse(data)
+	}
 	if err != nil {
 		return reload.Change{}, err
 	}
@@ -124,6 +138,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
 	}
@@ -146,31 +161,31 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
-	public.Commit(doorSettings(file))
+	names := renewed(before, snap, secure)
+	s.certs.Commit(secure, public.At)
+	settings := doorSettings(file)
+	settings.TLS = secure.Config()
+	public.Commit(settings)
 	private.Commit(adminSettings)
 	s.log.configure(file.Log.Level, file.Log.Format)
 	s.access.SetFormat(accessFormat(file.Log.Access, s.out))
 	s.loaded = time.Now()
 	if running == nil || running.Hash != file.Hash { // said once: with another group file they are the same
-		for _, w := range file.Warnings {
+		for _, w := range slices.Concat(file.Warnings, secure.Warnings()) {
 			s.log.Warn("configuration", "warning", w.Error())
 		}
 	}
-	return s.changed(before, snap), nil
+	return s.changed(before, snap, names), nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
 func (s *server) bind(file *rules.File) (public, private *proxy.Opening, err error) {
-	addrs := make([]string, len(file.Listen))
-	for i, l := range file.Listen {
-		addrs[i] = l.Addr
-	}
-	if public, err = s.public.Prepare(addrs); err != nil {
+	if public, err = s.public.Prepare(s.addresses(file)); err != nil {
 		return nil, nil, bindProblem(file, err)
 	}
-	var adminAddrs []string
+	var adminAddrs []proxy.Address
 	if !file.Admin.Off {
-		adminAddrs = []string{file.Admin.Addr}
+		adminAddrs = []proxy.Address{{Addr: file.Admin.Addr}}
 	}
 	if private, err = s.admin.Prepare(adminAddrs); err != nil {
 		public.Abort()
@@ -186,7 +201,11 @@ func bindProblem(file *rules.File, err error) error {
 		return err
 	}
 	pos := file.Admin.Pos
-	for _, l := range file.Listen {
+	listen := file.Listen
+	if file.TLS != nil && file.TLS.Redirect != nil {
+		listen = append(slices.Clip(listen), *file.TLS.Redirect)
+	}
+	for _, l := range listen {
 		if l.Addr == b.Addr {
 			pos = l.Pos
 		}
@@ -197,7 +216,7 @@ func bindProblem(file *rules.File, err error) error {
 	return fmt.Errorf("%v: cannot listen on %s: %v", pos, b.Addr, b.Err)
 }
 
-func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
+func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Change {
 	if before == nil {
 		return reload.Change{Attrs: []slog.Attr{
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
@@ -205,8 +224,8 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 	}
 	change := now.Rules().Change(before.Rules())
 	diff := change.String()
-	if files := renewed(before, now); files != "" && now.Rules().Hash == before.Rules().Hash {
-		diff = files
+	if renewed != "" && now.Rules().Hash == before.Rules().Hash {
+		diff = renewed
 		if !change.Empty() {
 			diff += "; " + change.String()
 		}
@@ -215,8 +234,11 @@ func (s *server) changed(before, now *proxy.Snapshot) reload.Change {
 }
 
 // renewed names what of now has read other files, or the same ones anew, than
-// before although the configuration file is the same.
-func renewed(before, now *proxy.Snapshot) string {
+// before although the configuration file is the same. It is "" if nothing has.
+func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
+	if before == nil {
+		return ""
+	}
 	var pools, secrets, parts []string
 	for name, p := range now.Pools() {
 		if before.Pools()[name] != p {
@@ -236,6 +258,9 @@ func renewed(before, now *proxy.Snapshot) string {
 	}
 	if len(secrets) > 0 {
 		parts = append(parts, "secret of "+strings.Join(secrets, ", "))
+	}
+	if secure.Renewed() {
+		parts = append(parts, "files of tls")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -287,6 +312,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer signal.Stop(hup)
 
 	defer s.gateway.Close()
+	defer s.certs.Close()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -397,6 +423,7 @@ func (s *server) adminHandler() http.Handler {
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
 		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
+		Expiries:    s.certs.Expiries,
 	})
 }
 

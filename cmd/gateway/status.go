@@ -121,6 +121,20 @@ func printStatus(w io.Writer, s *admin.Status) {
 			name = ""
 		}
 	}
+	if len(s.Certificates) > 0 {
+		fmt.Fprint(t, "\nCERTIFICATE\tEXPIRES\n")
+	}
+	for _, c := range s.Certificates {
+		expires := "NONE YET"
+		switch {
+		case c.Expires == nil:
+		case c.Expires.Before(s.At):
+			expires = "EXPIRED " + ago(s.At, *c.Expires) + " ago"
+		default:
+			expires = fmt.Sprintf("in %d days, %s", int(c.Expires.Sub(s.At).Hours()/24), c.Expires.UTC().Format(time.DateOnly))
+		}
+		fmt.Fprintf(t, "%s\t%s\n", c.Domain, expires)
+	}
 	t.Flush()
 }
 

@@ -49,6 +49,8 @@ var (
 	upPanic    = desc("upstream_panic", "Whether checks say that fewer than half of the servers are up, so that requests go to all.", "upstream")
 	upChecks   = desc("upstream_health_failures_total", "Checks of the server's health that failed.", "upstream", "server")
 
+	expiry = desc("tls_certificate_expiry_timestamp_seconds", "When the certificate of the domain ends; 0 while it has none.", "domain")
+
 	reloads       = desc("config_reloads_total", "Reloads of the configuration.", "result")
 	reloadOK      = desc("config_last_reload_successful", "Whether the file as last seen is in force: 1 or 0.")
 	reloadSuccess = desc("config_last_reload_success_timestamp_seconds", "When what is in force was loaded.")
@@ -58,7 +60,7 @@ var (
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
-		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, reloads, reloadOK, reloadSuccess,
+		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, expiry, reloads, reloadOK, reloadSuccess,
 	} {
 		ch <- d
 	}
@@ -124,6 +126,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(upChecks, float64(s.CheckFailures), name, server)
 		}
 		gauge(upPanic, truth(p.Panic()), name)
+	}
+	if c.c.Expiries != nil {
+		for domain, at := range c.c.Expiries() {
+			gauge(expiry, max(0, float64(at.Unix())), domain)
+		}
 	}
 	status := c.c.Reloads()
 	for result, n := range status.Counts {

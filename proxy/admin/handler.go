@@ -21,7 +21,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections, History, Logger and Token are required.
+// Connections, History, Logger, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -48,6 +48,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
+	// Expiries returns when the certificate of each domain ends, the zero time for
+	// one that has none; nil is none at all.
+	Expiries func() map[string]time.Time
 }
 
 // Reloads says how the reloads went.

@@ -30,6 +30,15 @@ type Status struct {
 	// Rules are in the order of the file, Upstreams in that of their names.
 	Rules     []RuleStatus     `json:"rules"`
 	Upstreams []UpstreamStatus `json:"upstreams"`
+	// Certificates are in the order of their domains; none without TLS.
+	Certificates []CertificateStatus `json:"certificates,omitempty"`
+}
+
+// CertificateStatus says when the certificate of a domain ends; nil is that it has
+// none yet.
+type CertificateStatus struct {
+	Domain  string     `json:"domain"`
+	Expires *time.Time `json:"expires"`
 }
 
 // ConfigStatus says what is in force, and whether the last edit is.
@@ -189,6 +198,16 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
+	}
+	if c.Expiries != nil {
+		all := c.Expiries()
+		for _, domain := range slices.Sorted(maps.Keys(all)) {
+			one := CertificateStatus{Domain: domain}
+			if at := all[domain]; !at.IsZero() {
+				one.Expires = &at
+			}
+			s.Certificates = append(s.Certificates, one)
+		}
 	}
 	return s
 }

@@ -132,10 +132,19 @@ var rows = []row{
 	{"S34", "Faults of Redis", "10 of 10; one execution a request", nil},
 	{"S35", "Two gateways, one bucket", "admitted = limit", nil},
 	{"S36", "Keys in Redis", "0 without TTL", nil},
-	{"S37", "Certificates by ACME", "served in 200 of 200 handshakes", nil},
-	{"S38", "Random server names, 1,000", "0 orders", nil},
-	{"S39", "Faults of the certificate store", "serves; keys 0600, folders 0700", nil},
-	{"S40", "TLS scanners", "0 findings of severity ≥ MEDIUM", nil},
+	{"S37", "Certificates by ACME", "served in 200 of 200 handshakes", []suite{
+		{dir: "proxy/certs", names: "TestCertificateComesThroughBadDays"},
+		{dir: "proxy/certs", names: "TestCertificateComesThroughTheWorstDays", long: true},
+	}},
+	{"S38", "Random server names, 1,000", "0 orders", []suite{
+		{dir: "proxy/certs", names: "TestRandomNamesOrderNothing"},
+	}},
+	{"S39", "Faults of the certificate store", "serves; keys 0600, folders 0700", []suite{
+		{dir: "cmd/gateway", names: "TestFaultsOfStorage"},
+	}},
+	{"S40", "TLS scanners", "0 findings of severity ≥ MEDIUM", []suite{
+		{dir: "cmd/gateway", names: "TestScannerFindsNothing"},
+	}},
 	{"S41", "Drain with 50 requests, 10 WebSockets and HTTP/2 in flight", "50 of 50, WebSockets ≤ grace, exit 0", []suite{
 		{dir: "cmd/gateway", names: "TestDrainFinishesWhatIsInProgress"},
 	}},
