@@ -2,7 +2,9 @@ package admin
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestSparksAreDrawnToOneScale(t *testing.T) {
@@ -28,5 +30,22 @@ func TestAPageOfManyRulesShowsThoseThatRefuseMost(t *testing.T) {
 	}
 	if hidden := s.shorten(3); hidden != 0 {
 		t.Errorf("%d of three hidden", hidden)
+	}
+}
+
+func TestThePageShowsCertificates(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	ended, later := now.Add(-time.Hour), now.Add(48*time.Hour)
+	var b strings.Builder
+	err := page.Execute(&b, pageData{Status: Status{At: now, Certificates: []CertificateStatus{
+		{"a.example", &later}, {"b.example", &ended}, {"<c>", nil},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2026-05-03 12:00 UTC", "ended 1h0m0s ago", "none yet", "&lt;c&gt;"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page does not say %q:\n%s", want, b.String())
+		}
 	}
 }
