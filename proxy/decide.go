@@ -54,13 +54,16 @@ func (x *exchange) match(snap *Snapshot) bool {
 	return x.keysFound()
 }
 
-// keysFound answers a request without a key that a rule insists on, or with one
-// that cannot be told under a rule that fails closed.
+// keysFound answers a request without a key that a rule insists on, with one that
+// cannot be told under a rule that fails closed, or with one that is blocked.
 func (x *exchange) keysFound() bool {
 	kept := x.hits[:0]
 	for _, h := range x.hits {
 		switch {
 		case !h.Missing && h.Doubt == rules.KeyFound:
+			if x.isBlocked(&h) {
+				return false
+			}
 			kept = append(kept, h)
 		case h.Rule.DryRun:
 			h.Plan.Live.DryRunRejected.Add(1)
@@ -197,6 +200,7 @@ func (x *exchange) note(v limit.Verdict) {
 				live.Allowed.Add(1)
 			default:
 				live.DryRunRejected.Add(1)
+				rule.Live.Refusals.Add(c.Key, x.facts.Client, x.at, c.Result.Wait)
 				x.dryRun = join(x.dryRun, rule.Name)
 			}
 			continue
@@ -208,6 +212,7 @@ func (x *exchange) note(v limit.Verdict) {
 			x.refusing = append(x.refusing, hit)
 		default:
 			live.Rejected.Add(1)
+			rule.Live.Refusals.Add(c.Key, x.facts.Client, x.at, c.Result.Wait)
 			x.refusing = append(x.refusing, hit)
 		}
 		if nearLimit(hit.Plan, c.Result.Remaining) {

@@ -92,6 +92,9 @@ func (g *Gateway) Stale() bool {
 	return false
 }
 
+// Now returns the instant on the clock by which requests are decided.
+func (g *Gateway) Now() limit.Instant { return g.clock.Now() }
+
 // InFlight returns the number of requests in progress, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.inFlight.Load() }
 

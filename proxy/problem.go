@@ -24,6 +24,10 @@ type problem struct {
 // (draft-ietf-httpapi-ratelimit-headers).
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
+// abnormalUsage is the type of the answer to a client that is blocked for what it
+// did (draft-ietf-httpapi-ratelimit-headers).
+const abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
+
 // retryAfter returns wait in whole seconds, rounded up, at least 1; and false
 // when waiting does not help.
 func retryAfter(wait time.Duration) (int64, bool) {
@@ -156,7 +160,7 @@ const resourceExhausted = 8
 // (http-grpc-status-mapping.md), but for a limit, whatever status the file gives
 // its refusals, and for what is too large.
 func (p problem) grpcCode() int {
-	if p.kind == quotaExceeded {
+	if p.kind == quotaExceeded || p.kind == abnormalUsage {
 		return resourceExhausted
 	}
 	switch p.status {

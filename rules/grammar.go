@@ -179,6 +179,16 @@ var (
 	durationPart  = regexp.MustCompile(`[\d.]+[^\d.]+`)
 )
 
+// ParseDuration reads a duration as the file has it: Go's, and days as 2d. Its
+// error is a *TextError.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	return d, nil
+}
+
 // parseDuration reads a duration as Go writes them, with days as another unit:
 // "1d12h", "1.5d". A 0 needs no unit.
 func parseDuration(text string) (time.Duration, *TextError) {

@@ -15,6 +15,10 @@ type Live struct {
 	Units atomic.Int64
 	// NearLimit counts decisions after which a fifth of the limit or less was left.
 	NearLimit atomic.Int64
+	// Refusals remembers whom the rule refuses most, or would in a dry run.
+	Refusals Refusals
+	// Blocks are the keys that an operator has blocked.
+	Blocks Blocks
 
 	kept, returned atomic.Int64
 	warned         atomic.Bool

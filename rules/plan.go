@@ -73,7 +73,7 @@ type PlanLive struct {
 	// requests in progress counted.
 	Table *limit.Table
 	// What was decided under the plan, counted by the front door.
-	Allowed, Rejected, DryRunRejected, FailedClosed atomic.Int64
+	Allowed, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
 	identity string       // what it was made for: see RuleSpec.planIdentity

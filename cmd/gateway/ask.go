@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -68,6 +69,11 @@ func newHealthcheck() *cobra.Command {
 
 // ask sends a request to the admin listener of the running gateway.
 func ask(ctx context.Context, method, path, given, config string, patience time.Duration) (int, string, error) {
+	return askForm(ctx, method, path, given, config, patience, nil)
+}
+
+// askForm is ask with a form in the body.
+func askForm(ctx context.Context, method, path, given, config string, patience time.Duration, form url.Values) (int, string, error) {
 	admin, err := adminListener(given, config)
 	if err != nil {
 		return 0, "", err
@@ -83,9 +89,16 @@ func ask(ctx context.Context, method, path, given, config string, patience time.
 			return d.DialContext(ctx, "unix", socket)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, nil)
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, body)
 	if err != nil {
 		return 0, "", err
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if admin.Token.IsSet() {
 		req.Header.Set("Authorization", "Bearer "+admin.Token.Reveal())

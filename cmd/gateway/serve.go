@@ -417,6 +417,7 @@ func (s *server) adminHandler() http.Handler {
 		Reload:      s.reload,
 		Reloads:     s.reloads,
 		History:     &s.history,
+		Logger:      s.log.Logger,
 		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,

@@ -92,6 +92,13 @@ func printStatus(w io.Writer, s *admin.Status) {
 	for i := range s.Rules {
 		printRule(t, &s.Rules[i])
 	}
+	heading := "\nREFUSED MOST\tKEY\tTIMES\tLAST\tALLOWED\tLAST CLIENT\n"
+	for i := range s.Rules {
+		for _, k := range s.Rules[i].TopRefused {
+			fmt.Fprintf(t, "%s%s\t%s\t%d\t%s ago\t%s\t%s\n", heading, s.Rules[i].Name, k.Key, k.Refused, ago(s.At, k.Last), allowedIn(&k), k.Client)
+			heading = ""
+		}
+	}
 	fmt.Fprint(t, "\nUPSTREAM\tSERVER\tSTATE\tIN FLIGHT\tANSWERS\tERRORS\tLAST CHECK\n")
 	for _, u := range s.Upstreams {
 		name := u.Name
@@ -131,6 +138,17 @@ func printStatus(w io.Writer, s *admin.Status) {
 	t.Flush()
 }
 
+// allowedIn says when a key that was refused is let through again.
+func allowedIn(k *admin.KeyStatus) string {
+	switch {
+	case k.AllowedIn == nil:
+		return "never"
+	case *k.AllowedIn == 0:
+		return "now"
+	}
+	return "in " + (time.Duration(*k.AllowedIn*10) * time.Second / 10).String()
+}
+
 // printRule prints a line for each plan of a rule. What a dry run would refuse
 // stands in brackets.
 func printRule(w io.Writer, r *admin.RuleStatus) {
@@ -139,7 +157,7 @@ func printRule(w io.Writer, r *admin.RuleStatus) {
 		rate = fmt.Sprintf("would: %s/s", figure(r.WouldRefuseRate))
 	}
 	for i, p := range r.Plans {
-		refused := fmt.Sprint(p.Refused + p.FailedClosed)
+		refused := fmt.Sprint(p.Refused + p.FailedClosed + p.Blocked)
 		if p.WouldRefuse > 0 || r.DryRun {
 			refused += fmt.Sprintf(" (would: %d)", p.WouldRefuse)
 		}

@@ -118,3 +118,55 @@ rules:
 		t.Errorf("status: %v\n%s", err, out)
 	}
 }
+
+// Whom a rule refuses most is shown by address, or by an id that says nothing of
+// the key.
+func TestStatusShowsWhoIsRefusedMost(t *testing.T) {
+	t.Parallel()
+	up := newUpstream(t, nil)
+	g := serve(t, ports+"upstream: "+up.URL+`
+trusted_proxies: [127.0.0.1]
+rules:
+  - { name: per-ip, match: /ip, limit: 1/365d }
+  - { name: per-key, match: /key, key: header.X-API-Key, limit: 1/365d }
+  - { name: dry, match: /dry, limit: 1/365d, dry_run: true }
+`)
+	send := func(n int, path string, header ...string) {
+		for range n {
+			g.get(path, header...)
+		}
+	}
+	send(3, "/ip", "X-Forwarded-For: 203.0.113.7")
+	send(5, "/ip", "X-Forwarded-For: 2001:db8::5")
+	send(2, "/key", "X-API-Key: canary-8472")
+	send(4, "/key", "X-Forwarded-For: 203.0.113.9")
+	send(3, "/dry", "X-Forwarded-For: 203.0.113.7")
+	body := g.control("GET", "/status").body
+	if strings.Contains(body, "canary") {
+		t.Errorf("a key is in the status:\n%s", body)
+	}
+	s := g.status()
+	top := func(rule, place int) string {
+		k := s.Rules[rule].TopRefused[place]
+		return fmt.Sprintf("%s %d %s", k.Key, k.Refused, k.Client)
+	}
+	for _, c := range []struct{ got, want string }{
+		{top(0, 0), "2001:db8::/64 4 2001:db8::5"},
+		{top(0, 1), "203.0.113.7 2 203.0.113.7"},
+		{top(1, 0), "203.0.113.9 without header.X-Api-Key 3 203.0.113.9"},
+		{top(2, 0), "203.0.113.7 2 203.0.113.7"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	if k := s.Rules[1].TopRefused[1]; !strings.HasPrefix(k.Key, "id:") || len(k.Key) != 35 || k.Refused != 1 {
+		t.Errorf("the key is shown as %+v", k)
+	}
+	if in := s.Rules[0].TopRefused[0].AllowedIn; in == nil || *in < 364*86400 || *in > 365*86400 {
+		t.Errorf("allowed in %v s, want a year", in)
+	}
+	if out, err := g.command("status"); err != nil || !strings.Contains(out, "2001:db8::/64") || !strings.Contains(out, "REFUSED MOST") {
+		t.Errorf("status: %v\n%s", err, out)
+	}
+}

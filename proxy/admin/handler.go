@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,7 +21,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections, History, Token and Expiries are required.
+// Connections, History, Logger, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -43,6 +44,8 @@ type Config struct {
 	Dropped func() int64
 	// History remembers how fast the counters of rules rise; nil knows of nothing.
 	History *History
+	// Logger gets a line for each key that is reset or blocked; nil discards it.
+	Logger *slog.Logger
 	// Connections reads the counters of the public connections; nil is none.
 	Connections func() proxy.ConnectionStats
 	// Expiries returns when the certificate of each domain ends, the zero time for
@@ -87,6 +90,8 @@ func NewHandler(c Config) http.Handler {
 		head(w, http.StatusOK, "application/json")
 		json.NewEncoder(w).Encode(readStatus(c, time.Now()))
 	})
+	mux.HandleFunc("GET /{$}", servePage(c))
+	keysHandler{c}.register(mux)
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
 		if err != nil {
@@ -138,7 +143,8 @@ func guard(c Config, next http.Handler) http.Handler {
 		switch {
 		case trusted || openTo(r):
 		case token.IsSet():
-			w.Header().Set("WWW-Authenticate", `Bearer realm="gateway"`)
+			w.Header().Add("WWW-Authenticate", `Bearer realm="gateway"`)
+			w.Header().Add("WWW-Authenticate", `Basic realm="gateway", charset="UTF-8"`)
 			say(w, http.StatusUnauthorized, "this needs the token of the admin listener: Authorization: Bearer …")
 			return
 		case !overLoopback(r):
@@ -174,8 +180,13 @@ func openTo(r *http.Request) bool {
 	return false
 }
 
-// bearer returns the token that a request carries, or "".
+// bearer returns the token that a request carries, or "". A browser sends it as the
+// password of any name, and to no page of another name or address than it was
+// asked for at.
 func bearer(r *http.Request) string {
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

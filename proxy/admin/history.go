@@ -45,7 +45,7 @@ type tally struct{ Allowed, Refused, WouldRefuse int64 }
 func tallyOf(r *rules.Rule) (t tally) {
 	for p := range r.Plans() {
 		t.Allowed += p.Live.Allowed.Load()
-		t.Refused += p.Live.Rejected.Load() + p.Live.FailedClosed.Load()
+		t.Refused += p.Live.Rejected.Load() + p.Live.FailedClosed.Load() + p.Live.Blocked.Load()
 		t.WouldRefuse += p.Live.DryRunRejected.Load()
 	}
 	return t

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"gateway/proxy"
 	"gateway/proxy/upstream"
 	"gateway/rules"
 )
@@ -78,6 +79,49 @@ type RuleStatus struct {
 	// History has the decisions of each span of five seconds, the oldest first, for
 	// at most five minutes: allowed, refused, would have refused.
 	History [][3]int64 `json:"history,omitempty"`
+	// TopRefused are the keys that it refused most in the last five to ten minutes,
+	// or would have in a dry run.
+	TopRefused []KeyStatus `json:"top_refused,omitempty"`
+	// Blocked are the keys that an operator has blocked, the ten that end last.
+	Blocked []Blocked `json:"blocked,omitempty"`
+}
+
+// KeyStatus is a key that a rule refuses.
+type KeyStatus struct {
+	// Key is an address, "global", or an id that stands for what is not shown.
+	Key string `json:"key"`
+	// ID is its id, which names it whatever is shown.
+	ID string `json:"id"`
+	// Client is the address from which it was used last.
+	Client string `json:"client"`
+	// Refused is how often it was refused, at most Over too high.
+	Refused int64 `json:"refused"`
+	Over    int64 `json:"over,omitempty"`
+	// Last is when that was the last time.
+	Last time.Time `json:"last"`
+	// AllowedIn is in how many seconds the request refused last would pass; nil is
+	// never.
+	AllowedIn *float64 `json:"allowed_in_seconds"`
+}
+
+// topRefused is how many keys are shown of a rule.
+const topRefused = 10
+
+// refusedKeys reads whom r refuses most.
+func refusedKeys(g *proxy.Gateway, set *rules.Set, r *rules.Rule) []KeyStatus {
+	var list []KeyStatus
+	now := g.Now()
+	for _, k := range r.Live.Refusals.Top(now, topRefused) {
+		s := KeyStatus{
+			Key: set.KeyName(r, k.Key, k.Client), ID: rules.KeyID(k.Key), Client: k.Client.String(), Refused: k.Count, Over: k.Over, Last: k.Last.Time(),
+		}
+		if k.Until != 0 {
+			in := max(0, math.Ceil(k.Until.Sub(now).Seconds()*10)/10)
+			s.AllowedIn = &in
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // PlanStatus is what a rule has decided for the clients of a tier; "" are those
@@ -92,6 +136,7 @@ type PlanStatus struct {
 	Refused      int64  `json:"refused"`
 	WouldRefuse  int64  `json:"would_refuse"`
 	FailedClosed int64  `json:"failed_closed"`
+	Blocked      int64  `json:"blocked"`
 }
 
 // UpstreamStatus is how a pool of servers does.
@@ -147,6 +192,9 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for i, r := range snap.Rules().Rules {
 		s.Rules[i] = ruleStatus(r, c.History, now)
+		s.Rules[i].TopRefused = refusedKeys(c.Gateway, snap.Rules(), r)
+		blocked := blockedKeys(c.Gateway, r)
+		s.Rules[i].Blocked = blocked[:min(len(blocked), topRefused)]
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
@@ -173,6 +221,7 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 		s.Plans = append(s.Plans, PlanStatus{
 			Tier: p.Tier, Limit: p.LimitText(), Means: p.Describe(),
 			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
+			Blocked: p.Live.Blocked.Load(),
 		})
 	}
 	s.Keys, s.Evictions = held(r)
