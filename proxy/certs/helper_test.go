@@ -41,7 +41,6 @@ type site struct {
 	doors         *proxy.Doors
 	secure, plain int // ports
 	log           *journal
-	served        int64
 	stopped       bool
 }
 
@@ -301,12 +300,6 @@ func (a *authority) write(dir, base string, names ...string) {
 	cert, key := a.pem(&x509.Certificate{DNSNames: names}, false)
 	save(a.t, filepath.Join(dir, base+".pem"), cert)
 	save(a.t, filepath.Join(dir, base+".key"), key)
-}
-
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
 }
 
 // file writes the authority itself to a file.
