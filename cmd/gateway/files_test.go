@@ -30,6 +30,7 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			// None of the connections says anything, and none is cut for it meanwhile.
 			write(t, path, ports+limits+"timeouts: { read_header: 10m }\nupstream: "+up.URL+"\nrules: [{ name: all, key: global, limit: 1000/h }]\n")
 			g := serveFileAt(t, path, withFiles(256))
+			before := g.metrics()
 			var open []net.Conn
 			for range 400 {
 				c, err := net.Dial("tcp", g.addr)
@@ -73,6 +74,7 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			if took > 5*time.Second { // 2 s on a machine that is not busy
 				t.Errorf("served again after %v", took)
 			}
+			flat(t, g, before)
 		})
 	}
 }
