@@ -103,6 +103,11 @@ func (p *parser) read(root *node) {
 	}
 	p.where()
 	p.who()
+	if v := p.top.get("paths"); v != nil {
+		form := ""
+		p.oneOf(v, "paths", pathForms, &form)
+		p.file.LoosePaths = form == "loose"
+	}
 	if v := p.top.get("reject"); v != nil {
 		p.file.Reject = p.reject(v, p.file.Reject, "")
 	}

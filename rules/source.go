@@ -47,6 +47,7 @@ type source struct {
 	secretAt []int // where one is there, as of FindStringIndex
 
 	patterns int // alternatives of all matches so far
+	regexps  int // the size of all regular expressions so far
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
 	// it comes from.
 	harmless map[*node]bool
