@@ -13,7 +13,8 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
-	homeless bool // some route wants an upstream, and there is none
+	asked    Facts // scratch for it
+	homeless bool  // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
