@@ -127,6 +127,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
 	}
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		switch {
@@ -151,6 +152,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
@@ -169,10 +171,6 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		c.look(now)
 		v.At = max(v.At, c.at)
 	}
-	if len(claims) == 0 {
-		return v, false
-	}
-	v.Seq = claims[0].Table.budget.decisions.Add(1) // under the locks of all
 	for i := range claims {
 		c := &claims[i]
 		if c.at != v.At {
@@ -187,6 +185,14 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		}
 	}
 	return v, fresh
+}
+
+// number returns the next number of a decision; all claims hold their locks.
+func number(claims []Claim) uint64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	return claims[0].Table.budget.decisions.Add(1)
 }
 
 // cramped returns a claim whose shard should grow before it gets its place, or nil.
