@@ -105,6 +105,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
+	rule.beyond = rule.looksBeyond()
 	return rule, nil
 }
 
