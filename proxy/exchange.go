@@ -73,7 +73,7 @@ type exchange struct {
 	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 
 	keep      []string // headers that Connection must not take away
-	secrets   []string // query parameters that rules are keyed on
+	redact    *rules.Redaction
 	forward   upstream.Request
 	failure   error  // why the upstream gave no answer
 	status    int    // what is logged when nothing was sent: 499

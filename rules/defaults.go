@@ -37,7 +37,7 @@ var presets = map[part][]preset{
 	partOverload: {{"reserve", "20%"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
-	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}},
+	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
 }
 
 // unset are the settings that hold nothing where the file does not have them, or

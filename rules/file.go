@@ -194,6 +194,9 @@ type Log struct {
 	Level  string // debug, info, warn or error
 	Format string // auto, text or json
 	Access string // auto, text, json, combined or off
+	// Redact is what the access log does not show beside what it never does: query
+	// parameters, named segments of the path, and the headers Referer and User-Agent.
+	Redact []Attribute
 }
 
 // Defaults returns a File with what holds where a file says nothing.

@@ -99,7 +99,7 @@ var settings = map[part]names{
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
-	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partLog:      {known: []string{"level", "format", "access", "redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
