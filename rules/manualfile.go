@@ -66,7 +66,7 @@ func manualFile() map[part][]manualEntry {
 			{"level", oneWord(logLevels), "The least level that is logged."},
 			{"format", oneWord(logFormats), "auto: text on a terminal, else json."},
 			{"access", oneWord(logAccess), "The access log, one line a request. auto: text on a terminal, else json."},
-			{"redact", oneOrList(anyText(), 0), "Headers and query values that logs do not show, beside the built-in ones."},
+			{"redact", eachOnce(oneOrList(aText("query.<name>, path.<name>, header.Referer or header.User-Agent", anAttribute("ip", "ip/", "host", "method", "path", "route", "global")), 0)), "What the access log does not show of a request, beside what it never shows."},
 		},
 		partTLS: {
 			{"domains", eachOnce(oneOrList(aText("a host name like api.example.com", `[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*`), 1)), "The hosts for which a certificate is ordered and renewed."},
