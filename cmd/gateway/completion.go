@@ -46,7 +46,10 @@ func complete(cmd *cobra.Command) {
 		"config": cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 		"color":  cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
 	}
-	for _, name := range []string{"config", "color", "upstream", "limit", "listen", "admin", "header", "data", "ip", "host", "repeat", "for"} {
+	if f := cmd.Flags().Lookup("dry-run"); f != nil && f.Value.Type() == "string" { // of rule; that of run has no value
+		flags["dry-run"] = cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for _, name := range []string{"config", "color", "upstream", "limit", "listen", "admin", "header", "data", "ip", "host", "repeat", "for", "dry-run"} {
 		if f := flags[name]; cmd.Flags().Lookup(name) != nil {
 			if f == nil {
 				f = nothing
