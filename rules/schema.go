@@ -8,20 +8,6 @@ import (
 	"strconv"
 )
 
-// manualEntry is a setting with what its value may be and what it is for.
-type manualEntry struct {
-	name string
-	takes
-	help string
-}
-
-// manual returns what is to be said of the settings of every part.
-func manual() map[part][]manualEntry {
-	all := manualFile()
-	maps.Copy(all, manualRule())
-	return all
-}
-
 //go:generate sh -c "go run ../cmd/gateway schema > gateway.schema.json"
 
 // Schema returns a JSON schema (draft-07) of the format, for editors: they complete

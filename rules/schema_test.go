@@ -83,6 +83,19 @@ func TestEverySettingSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
+func TestTheManualHasEverySetting(t *testing.T) {
+	want, got := 0, 0
+	for _, n := range settings {
+		want += len(n.known)
+	}
+	for _, s := range Manual() {
+		got += len(s.List)
+	}
+	if got != want {
+		t.Errorf("%d settings, want %d: inside and items in defaults.go say where a part stands", got, want)
+	}
+}
+
 func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 	schema := compiledSchema(t)
 	paths, _ := filepath.Glob("testdata/good/*.yaml")

@@ -54,8 +54,9 @@ type Rule struct {
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
-	// DryRun says that it decides and counts but never refuses.
-	DryRun bool
+	// DryRun says that it decides and counts but never refuses, Switched that the file
+	// says otherwise.
+	DryRun, Switched bool
 	// Reject is the answer to a request it refuses.
 	Reject Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each

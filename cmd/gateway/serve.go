@@ -41,6 +41,10 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	dryRun bool // every rule is a dry run, whatever the file says
+
+	// applying is held by whoever changes what is in force.
+	applying sync.Mutex
 	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
@@ -75,7 +79,8 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale() || s.certs.Stale()
+	set := s.gateway.Current().Rules()
+	return s.gateway.Stale() || s.certs.Stale() || !s.dryRun && set.Switched()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -116,6 +121,8 @@ func (s *server) secretFiles(data []byte) []string {
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	file, err := s.parse(data)
 	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
 		s.parsed = parsed{}
@@ -138,6 +145,9 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	if err == nil && s.dryRun {
+		snap = snap.WithRules(snap.Rules().AllDryRun())
+	}
 	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
@@ -328,6 +338,9 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
 		"rules", len(s.gateway.Current().Rules().Rules))
+	if s.dryRun {
+		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
+	}
 	if ready != nil {
 		ready()
 	}
@@ -419,7 +432,9 @@ func (s *server) adminHandler() http.Handler {
 		Reloads:     s.reloads,
 		History:     &s.history,
 		Logger:      s.log.Logger,
-		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
+		Settings:    s.settings,
+		DryRun:      s.switchRule,
+		AllDryRun:   s.dryRun,
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
