@@ -95,6 +95,9 @@ func (g *Gateway) Stale() bool {
 // Now returns the instant on the clock by which requests are decided.
 func (g *Gateway) Now() limit.Instant { return g.clock.Now() }
 
+// Decisions returns how many requests the limiter has decided.
+func (g *Gateway) Decisions() uint64 { return g.decided.n.Load() }
+
 // InFlight returns the number of requests in progress, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.inFlight.Load() }
 
