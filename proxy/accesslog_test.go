@@ -88,10 +88,10 @@ func TestEveryFormatBoundsAndEscapesItsLines(t *testing.T) {
 		Rule: names, DryRun: names, Route: odd, Upstream: odd, TraceID: strings.Repeat("f", 32), Result: "allowed", Count: 3,
 	}
 	for format, f := range formatters {
-		if f == nil {
+		if f.line == nil {
 			continue
 		}
-		line := string(f(nil, &r))
+		line := string(f.line(nil, &r))
 		if len(line) > 4096 || strings.Count(line, "\n") != 1 || !strings.HasSuffix(line, "\n") || !utf8.ValidString(line) || strings.Contains(line, "\x1b") {
 			t.Errorf("%s: %d bytes, %d ends of line: %.100q", format, len(line), strings.Count(line, "\n"), line)
 		}

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gateway/limit"
@@ -224,8 +223,3 @@ func isVisible(s string) bool {
 	}
 	return true
 }
-
-// sequence numbers decisions.
-type sequence struct{ n atomic.Uint64 }
-
-func (s *sequence) next() uint64 { return s.n.Add(1) }

@@ -28,7 +28,6 @@ type Gateway struct {
 	log     *slog.Logger
 	access  *AccessLog
 	limiter limit.Limiter
-	decided sequence
 	bodies  bodyMemory
 
 	inFlight  atomic.Int64
@@ -94,9 +93,6 @@ func (g *Gateway) Stale() bool {
 
 // Now returns the instant on the clock by which requests are decided.
 func (g *Gateway) Now() limit.Instant { return g.clock.Now() }
-
-// Decisions returns how many requests the limiter has decided.
-func (g *Gateway) Decisions() uint64 { return g.decided.n.Load() }
 
 // InFlight returns the number of requests in progress, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.inFlight.Load() }

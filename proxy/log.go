@@ -21,7 +21,7 @@ func (x *exchange) log(now limit.Instant) {
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(), Settled: x.settled,
+		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
 	if x.redact.Referer && r.Referer != "" {
 		r.Referer = rules.Blank
@@ -29,6 +29,8 @@ func (x *exchange) log(now limit.Instant) {
 	if x.redact.UserAgent && r.UserAgent != "" {
 		r.UserAgent = rules.Blank
 	}
+	_, blanked := x.redact.Path(x.facts.Path)
+	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || blanked || len(x.r.Method) > mostWord
 	if x.sent != 0 {
 		r.Upstream = x.pool
 	}
@@ -48,12 +50,59 @@ func (x *exchange) log(now limit.Instant) {
 			}
 		}
 	}
+	if x.g.access.wantsRules() {
+		if x.settles && x.granted {
+			r.Answer, r.ClientFailed = x.answer.Status, x.answer.ClientFailed
+		}
+		r.Rules = x.ruleRecords(r.PathCut)
+	}
 	x.g.access.add(r)
+}
+
+// isCut reports whether a line does not hold all of a path, whatever it takes to
+// write it down.
+func isCut(path string) bool {
+	if len(path) <= mostTarget/6 { // \u002f
+		return false
+	}
+	return len(path) > mostTarget || !isVisible(path) || strings.ContainsAny(path, `"\`)
+}
+
+// ruleRecords returns what the line must say of the rules for the decision to be
+// repeated: of those that look at more than it shows, all of them with all, and of
+// those that gave something back.
+func (x *exchange) ruleRecords(all bool) []RuleRecord {
+	var list []RuleRecord
+	for i := range x.claims {
+		c := &x.claims[i]
+		if c.Tag == overloadTag {
+			continue
+		}
+		hit := &x.hits[c.Tag]
+		hidden := all || hit.Rule.Beyond()
+		if !hidden && c.SettledSeq == 0 && hit.Rule.CostFrom.Header == "" {
+			continue
+		}
+		one := RuleRecord{Rule: hit.Rule.Name, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
+		if hidden {
+			one.Key, one.Tier = hit.Key, hit.Plan.Tier
+		}
+		if x.granted {
+			if cost, ok := hit.Rule.SaidCost(x.answer); ok {
+				one.Said = cost
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // target is the request target as sent, its secrets blanked.
 func (x *exchange) target() string {
-	path := x.r.URL.EscapedPath()
+	path := x.facts.RawPath // as sent, and as rules saw it
+	if path == "" {
+		path = x.r.URL.EscapedPath()
+	}
 	if shown, ok := x.redact.Path(x.facts.Path); ok {
 		path = shown
 	}

@@ -39,6 +39,12 @@ func (x *exchange) read(snap *Snapshot) bool {
 		return false
 	}
 	f.Path = x.path.Normal
+	if snap.rules.File.LoosePaths {
+		if _, err = f.LoosePath(); err != nil {
+			x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+			return false
+		}
+	}
 	return true
 }
 

@@ -183,6 +183,7 @@ proxy_protocol: false
 groups:
   g: { ip: 10.0.0.1 }
 body_limit: 64KiB
+paths: strict
 state: off
 `
 	if diff := cmp.Diff(want, completed(t, Outside{}, f)); diff != "" {

@@ -13,7 +13,8 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
-	homeless bool // some route wants an upstream, and there is none
+	asked    Facts // scratch for it
+	homeless bool  // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
@@ -104,6 +105,11 @@ func (p *parser) read(root *node) {
 	}
 	p.where()
 	p.who()
+	if v := p.top.get("paths"); v != nil {
+		form := ""
+		p.oneOf(v, "paths", pathForms, &form)
+		p.file.LoosePaths = form == "loose"
+	}
 	if v := p.top.get("reject"); v != nil {
 		p.file.Reject = p.reject(v, p.file.Reject, "")
 	}

@@ -23,7 +23,6 @@ type levels struct {
 	log  *slog.Logger
 	now  func() limit.Instant
 	set  func() *rules.Set
-	made func() uint64 // decisions so far
 
 	mine    *os.File // the file as it was read or written last, locked; nil is none
 	written uint64   // decisions when it was written last
@@ -150,7 +149,7 @@ func (l *levels) run(ctx context.Context) {
 // save writes the file, if anything was decided since it was written. A failure is said
 // once, and leaves what is there as it is.
 func (l *levels) save() {
-	made := l.made()
+	made := l.set().Budget().Decisions()
 	if l.path == "" || l.mine != nil && made == l.written && !l.failing {
 		return
 	}

@@ -195,7 +195,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 func (s *server) keepLevels(file *rules.File, snap *proxy.Snapshot) error {
 	g := s.gateway
 	s.levels = levels{
-		path: file.State.Path, log: s.log.Logger, now: s.clock.Now, made: g.Decisions,
+		path: file.State.Path, log: s.log.Logger, now: s.clock.Now,
 		set: func() *rules.Set { return g.Current().Rules() },
 	}
 	if err := s.levels.check(); err != nil && file.State.Pos.Line > 0 { // else a warning comes when they are to be written
