@@ -28,7 +28,7 @@ func manualFile() map[part][]manualEntry {
 			{"body_limit", aSize(), "The most bytes of a body that are read to find body.<field>."},
 			{"limits", settingsOf(partLimits), "Bounds on the head of a request, and on connections."},
 			{"timeouts", settingsOf(partTimeouts), "Bounds on how slow the public side may be; none is a bound on total time, and 0 is none."},
-			{"state", anyText(), "Where levels are kept over a restart: a path, or off."},
+			{"state", either("the path of a file, or off", takes{"", object{"allOf": []object{filePath().schema, {"type": "string", "not": object{"pattern": `/$`}}}}}, takes{"", object{"enum": []any{"off", false}}}), "The file in which what clients have used outlives a restart. Default $STATE_DIRECTORY/levels, without that variable off."},
 			{"overload", settingsOf(partOverload), "Bounds the requests in progress in the whole gateway; what is over it is answered 503."},
 			{"admin", either("an address, off, or settings: listen, token", loopAddress(), takes{"", object{"enum": []any{"off"}}}, settingsOf(partAdmin)), "The admin listener: status, metrics, reload. Where other machines can reach it, it needs a token."},
 			{"log", settingsOf(partLog), "What is logged, and how."},
@@ -66,7 +66,7 @@ func manualFile() map[part][]manualEntry {
 			{"level", oneWord(logLevels), "The least level that is logged."},
 			{"format", oneWord(logFormats), "auto: text on a terminal, else json."},
 			{"access", oneWord(logAccess), "The access log, one line a request. auto: text on a terminal, else json."},
-			{"redact", oneOrList(anyText(), 0), "Headers and query values that logs do not show, beside the built-in ones."},
+			{"redact", eachOnce(oneOrList(aText("query.<name>, path.<name>, header.Referer or header.User-Agent", anAttribute("ip", "ip/", "host", "method", "path", "route", "global")), 0)), "What the access log does not show of a request, beside what it never shows."},
 		},
 		partTLS: {
 			{"domains", eachOnce(oneOrList(aText("a host name like api.example.com", `[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*`), 1)), "The hosts for which a certificate is ordered and renewed."},

@@ -213,10 +213,10 @@ func together(p part) object {
 		return has("status")
 	case partRefund:
 		return anyOf(has("status"), has("upstream_error"))
-	case partServer, partHealth, partBalance, partRedirect, partCertificate, partGroupFile, partOverload, partCost:
+	case partServer, partHealth, partBalance, partRedirect, partCertificate, partGroupFile, partOverload, partCost, partPath:
 		return has(map[part][]string{
 			partServer: {"url"}, partHealth: {"path"}, partBalance: {"hash"}, partRedirect: {"to"}, partCertificate: {"cert", "key"},
-			partGroupFile: {"file"}, partOverload: {"max_in_flight"}, partCost: {"header"},
+			partGroupFile: {"file"}, partOverload: {"max_in_flight"}, partCost: {"header"}, partPath: {"regex"},
 		}[p]...)
 	}
 	return nil

@@ -117,7 +117,7 @@ var beyond = map[string][]string{
 		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-of-body-in-tiers", "key-body-of-get",
 		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "known-of-another-key", "known-unknown-group", "match-group-unknown",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
-		"tiers-unknown-group", "tls-listen-plain", "tls-without-https",
+		"log-redact-path", "regex-names-nothing", "tiers-unknown-group", "tls-listen-plain", "tls-without-https",
 	},
 	"says the same thing twice, written in two ways or in two places": {
 		"admin-default-same-as-listen", "admin-is-public-socket", "admin-same-as-listen", "admin-token-same-as-listen", "cost-patterns-the-same",
@@ -132,7 +132,10 @@ var beyond = map[string][]string{
 	},
 	"asks what matches take, together": {
 		"block-every-address", "block-everything", "cost-patterns-equally-specific", "cost-patterns-hosts-overlap", "match-not-everything",
-		"match-not-itself",
+		"match-not-itself", "paths-loose-costs-the-same",
+	},
+	"is in what a regular expression means": {
+		"regex-final-slash", "regex-lookahead", "regex-no-slash", "regex-repeats-too-often", "regex-star-alone", "regex-too-large", "regex-unclosed",
 	},
 	"counts bytes of a part, or items of a kind": {
 		"group-too-many-stars", "upstream-unix-long",
