@@ -37,7 +37,8 @@ type Record struct {
 	RequestID, TraceID string
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
-	// PathCut says that Target is too long for a line to hold its path.
+	// PathCut says that the line does not hold the path of Target: it is too long, or
+	// partly not to be shown.
 	PathCut bool
 	// Cost are the units asked for and Settled those kept in the end.
 	Cost, Settled int64

@@ -23,13 +23,14 @@ func (x *exchange) log(now limit.Instant) {
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
 		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
-	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || len(x.r.Method) > mostWord
 	if x.redact.Referer && r.Referer != "" {
 		r.Referer = rules.Blank
 	}
 	if x.redact.UserAgent && r.UserAgent != "" {
 		r.UserAgent = rules.Blank
 	}
+	_, blanked := x.redact.Path(x.facts.Path)
+	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || blanked || len(x.r.Method) > mostWord
 	if x.sent != 0 {
 		r.Upstream = x.pool
 	}

@@ -184,6 +184,7 @@ groups:
   g: { ip: 10.0.0.1 }
 body_limit: 64KiB
 paths: strict
+state: off
 `
 	if diff := cmp.Diff(want, completed(t, Outside{}, f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

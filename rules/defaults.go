@@ -73,7 +73,7 @@ var unset = map[part][]string{
 // dependent are the settings that completer fills in, since what they hold
 // depends on others.
 var dependent = map[part][]string{
-	partFile:    {"listen"},
+	partFile:    {"listen", "state"},
 	partTLS:     {"ca", "client_auth"},
 	partHealth:  {"timeout"},
 	partRoute:   {"upstream"},

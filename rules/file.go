@@ -67,6 +67,9 @@ type File struct {
 	Admin Admin
 	// Log says what is logged and how.
 	Log Log
+	// State is where levels are kept over a restart; without a Path they are not.
+	// Without a Pos it is not the file that says so, but the environment (see StateDir).
+	State FilePath
 	// MaxKeys is the most keys a rule remembers, at least 1000; a rule may have its own.
 	MaxKeys int64
 	// LoosePaths says that rules, and no routes, exempt or block, match paths in their

@@ -51,6 +51,7 @@ type server struct {
 	admin    *proxy.Doors
 	certs    *certs.Manager
 	history  admin.History // what came to pass in the last minutes
+	levels   levels        // that outlive the process
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -144,6 +145,11 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if file, err = file.ReadGroups(running, read); err != nil {
 		return reload.Change{}, err
 	}
+	if running != nil {
+		if err := restartNeeded(running.File, file); err != nil {
+			return reload.Change{}, err
+		}
+	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err == nil && s.dryRun {
 		snap = snap.WithRules(snap.Rules().AllDryRun())
@@ -162,6 +168,12 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		s.public.First = s.admin
 	}
 	public, private, err := s.bind(file)
+	if err == nil && first {
+		if err = s.keepLevels(file, snap); err != nil {
+			public.Abort()
+			private.Abort()
+		}
+	}
 	if err != nil {
 		if first {
 			s.gateway.Close()
@@ -187,6 +199,20 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		}
 	}
 	return s.changed(before, snap, names), nil
+}
+
+// keepLevels takes over what the last process has kept, before anything is served.
+func (s *server) keepLevels(file *rules.File, snap *proxy.Snapshot) error {
+	g := s.gateway
+	s.levels = levels{
+		path: file.State.Path, log: s.log.Logger, now: s.clock.Now,
+		set: func() *rules.Set { return g.Current().Rules() },
+	}
+	if err := s.levels.check(); err != nil && file.State.Pos.Line > 0 { // else a warning comes when they are to be written
+		return stateProblem(file, err)
+	}
+	s.levels.load(snap.Rules())
+	return nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
@@ -332,6 +358,10 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
 	wg.Go(func() { s.history.Run(work, s.gateway) })
+	keep, stopKeeping := context.WithCancel(work)
+	defer stopKeeping()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.levels.run(keep) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
@@ -363,6 +393,11 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	unfollow()
 	following.Wait()
 	err := s.drain(stop)
+	stopKeeping()
+	keeping.Wait()
+	if err == nil {
+		s.levels.save() // now that all has been given back
+	}
 	stopLogs()
 	select {
 	case <-logged:
