@@ -164,6 +164,7 @@ func (x *exchange) holds(n, i int) bool {
 func (x *exchange) decided(v limit.Verdict) bool {
 	x.at, x.seq = v.At, v.Seq
 	x.note(v)
+	x.measure()
 	x.describeLimits()
 	switch {
 	case v.OK:

@@ -90,12 +90,21 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil); err != nil {
 		return nil, err
+	}
+	if r.Candidate != nil {
+		var was *Plan
+		if old != nil {
+			was = old.Base.Candidate
+		}
+		if rule.Base.Candidate, err = r.compilePlan("", r.Candidate, identity, budget, was, nil); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base)
 		if err != nil {
 			return nil, err
 		}

@@ -56,8 +56,9 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate"},
 	partTier:        {"limit", "concurrency"},
+	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partPath:        {"regex"},
 	partReject:      {"detail", "headers", "body"},
@@ -80,6 +81,7 @@ var dependent = map[part][]string{
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
 }
@@ -95,7 +97,7 @@ var (
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund},
+		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
 		partAdmin:    {"token": partSecret},
 	}
 	items = map[part]map[string]part{

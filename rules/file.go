@@ -110,6 +110,9 @@ type RuleSpec struct {
 	Known []string
 	// PlanSpec are the rule's own numbers, for clients of none of its Tiers.
 	PlanSpec
+	// Candidate are numbers that are counted beside those and never enforced; nil is
+	// none.
+	Candidate *PlanSpec
 	// Tiers are the numbers of others: of the first whose group a client is in.
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.

@@ -96,6 +96,7 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.key(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
+	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
 	return r

@@ -129,6 +129,14 @@ func (r *Rule) Tables() []*limit.Table {
 	return tables
 }
 
+// Trials returns what its candidate counts in: one Table or none.
+func (r *Rule) Trials() []*limit.Table {
+	if r.Base.Candidate == nil {
+		return nil
+	}
+	return []*limit.Table{r.Base.Candidate.Live.Table}
+}
+
 // Hit is a rule that applies to a request, with the numbers that the request
 // falls under, the key it has there and the units it takes.
 type Hit struct {
@@ -158,6 +166,14 @@ func (h *Hit) Claim(c *limit.Claim) {
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}
+}
+
+// Trial makes c, which is zero, what the request would want of the plan's
+// candidate, which there is. It never refuses. Its Tag is left to the caller.
+func (h *Hit) Trial(c *limit.Claim) {
+	p := h.Plan.Candidate
+	c.Table, c.Gen, c.Key, c.N = p.Live.Table, p.Gen, h.Key, h.Cost
+	c.Mode, c.Pending = limit.DryRun, h.Rule.Pending()
 }
 
 // Route returns the first route that takes the request, or nil.
@@ -248,7 +264,7 @@ func (s *Set) Rule(name string) *Rule {
 func (s *Set) Tables() []*limit.Table {
 	tables := make([]*limit.Table, 0, len(s.Rules)+1)
 	for _, r := range s.Rules {
-		tables = append(tables, r.Tables()...)
+		tables = append(append(tables, r.Tables()...), r.Trials()...)
 	}
 	if s.Overload != nil {
 		tables = append(tables, s.Overload.Live.Table)

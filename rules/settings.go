@@ -22,6 +22,7 @@ const (
 	partPath     part = "path"
 	partReject   part = "reject"
 	partTier     part = "tier"
+	partTrial    part = "candidate"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
 	partOverload part = "overload"
@@ -83,13 +84,14 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate",
 		},
-		later: []string{"store", "max_wait", "penalty", "candidate", "calendar"},
+		later: []string{"store", "max_wait", "penalty", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
+	partTrial:    {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
@@ -169,7 +171,10 @@ var familiar = map[part]map[string]string{
 	partTier: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
-	partPath:      {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partTrial: {
+		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
+	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
@@ -192,6 +197,9 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if p == partTrial && slices.Contains(settings[partRule].known, name) {
+			return "a candidate has only other numbers; make a second rule of it, with dry_run: true"
+		}
 		if p == partTier && slices.Contains(settings[partRule].known, name) {
 			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
 		}

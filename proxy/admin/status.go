@@ -70,6 +70,9 @@ type RuleStatus struct {
 	Switched bool `json:"switched,omitempty"`
 	// Plans are its own numbers, then those of its tiers.
 	Plans []PlanStatus `json:"plans"`
+	// Candidate are numbers that are counted beside its own and never enforced; nil is
+	// none.
+	Candidate *CandidateStatus `json:"candidate,omitempty"`
 	// Skipped, FailedOpen, Units and NearLimit are as in rules.Live.
 	Skipped    int64 `json:"skipped"`
 	FailedOpen int64 `json:"failed_open"`
@@ -142,6 +145,16 @@ type PlanStatus struct {
 	WouldRefuse  int64  `json:"would_refuse"`
 	FailedClosed int64  `json:"failed_closed"`
 	Blocked      int64  `json:"blocked"`
+}
+
+// CandidateStatus is what a candidate would have decided of all requests that the
+// other rules let through.
+type CandidateStatus struct {
+	// Limit and Means are as in PlanStatus.
+	Limit       string `json:"limit"`
+	Means       string `json:"means"`
+	WouldAllow  int64  `json:"would_allow"`
+	WouldRefuse int64  `json:"would_refuse"`
 }
 
 // UpstreamStatus is how a pool of servers does.
@@ -229,6 +242,11 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
 			Blocked: p.Live.Blocked.Load(),
 		})
+	}
+	if p := r.Base.Candidate; p != nil {
+		s.Candidate = &CandidateStatus{
+			Limit: p.LimitText(), Means: p.Describe(), WouldAllow: p.Live.Allowed.Load(), WouldRefuse: p.Live.Rejected.Load(),
+		}
 	}
 	s.Keys, s.Evictions = held(r)
 	if h == nil {
