@@ -151,7 +151,9 @@ func together(p part) object {
 				bursting = append(bursting, name)
 			}
 		}
-		tier := func(o object) object { return inside("tiers", object{"additionalProperties": o}) }
+		tier := func(o object) object { // of every other plan
+			return object{"properties": object{"tiers": object{"additionalProperties": o}, "candidate": o}}
+		}
 		windows := with(has("algorithm"), inside("algorithm", with(object{"type": "string"}, not(object{"enum": bursting}), not(ref("variable")))))
 		return object{
 			"required": []string{"name"},

@@ -138,7 +138,7 @@ var beyond = map[string][]string{
 		"upstream-twice",
 	},
 	"compares numbers with each other, or amounts in several units": {
-		"cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
+		"candidate-smaller-than-the-cost", "cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
 		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "tier-fills-too-slowly",
 		"tier-smaller-than-the-cost",
