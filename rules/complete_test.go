@@ -122,6 +122,7 @@ upstreams:
     max_conns: 0
     host: preserve
     tls: { insecure: false }
+    transport: direct
 routes:
   - match: /a/**
     respond: { status: 200, body: x, content_type: "text/plain; charset=utf-8" }

@@ -18,6 +18,7 @@ var presets = map[part][]preset{
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
 		{"resolve", "10s"}, {"max_conns", "0"}, {"host", "preserve"},
+		{"transport", "direct"},
 	},
 	partTLS:         {{"redirect", "true"}, {"min_version", "1.2"}},
 	partServer:      {{"weight", "1"}, {"backup", "false"}},

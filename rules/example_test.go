@@ -38,7 +38,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []choice{algorithms, balances, hosts, routePriorities, rateLimitHeaders, logFormats, logAccess} {
+	for _, c := range []choice{algorithms, balances, hosts, transports, routePriorities, rateLimitHeaders, logFormats, logAccess} {
 		for _, word := range c.known {
 			if !strings.Contains(text, word) {
 				t.Errorf("value %q is not in gateway.example.yaml", word)

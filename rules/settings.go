@@ -60,7 +60,7 @@ var settings = map[part]names{
 	partUpstream: {
 		known: []string{
 			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls",
+			"max_conns", "host", "tls", "transport",
 		},
 	},
 	partTLS: {
@@ -115,6 +115,7 @@ var (
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
+	transports       = choice{known: []string{"direct", "net_http"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
