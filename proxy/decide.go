@@ -47,7 +47,9 @@ func (x *exchange) match(snap *Snapshot) bool {
 	if x.body == nil || !route.NeedsBody() {
 		x.forward.Key = route.Affinity(&x.facts)
 	}
+	x.facts.TokenLater = true
 	x.hits = snap.rules.Match(&x.facts, x.hits)
+	x.facts.TokenLater = false
 	if err := x.facts.QueryError(); err != nil {
 		return x.badQuery(err)
 	}

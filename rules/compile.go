@@ -53,6 +53,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.verifier = s.newVerifier(prev)
 	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
 }
@@ -121,7 +122,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

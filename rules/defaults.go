@@ -44,7 +44,7 @@ var presets = map[part][]preset{
 // unset are the settings that hold nothing where the file does not have them, or
 // that a file must have.
 var unset = map[part][]string{
-	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls"},
+	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls", "jwt"},
 	partUpstream:    {"servers", "health", "tls"},
 	partTLS:         {"domains", "email", "ca_root", "storage", "certificates", "client_ca"},
 	partCertificate: {"cert", "key"},
@@ -62,6 +62,7 @@ var unset = map[part][]string{
 	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partPath:        {"regex"},
+	partJWT:         {"secret", "public_key_file", "jwks_file"},
 	partReject:      {"detail", "headers", "body"},
 	partOverload:    {"max_in_flight"},
 	partAdmin:       {"token"},
@@ -93,13 +94,14 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
-			"tls": partTLS,
+			"tls": partTLS, "jwt": partJWT,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
 		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
 		partAdmin:    {"token": partSecret},
+		partJWT:      {"secret": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

@@ -31,6 +31,8 @@ type File struct {
 	// Routes holds the routes in the order of the file; at least one. Without
 	// `routes` it is one that takes everything.
 	Routes []RouteSpec
+	// JWT says how tokens are verified; nil is that none are.
+	JWT *JWT
 	// Groups holds the groups in the order of the file.
 	Groups []Group
 	// Rules holds the rules in the order of the file; it may be empty.

@@ -39,6 +39,7 @@ const (
 	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 	partGroupFile   part = "values of a group"
+	partJWT         part = "jwt"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -51,10 +52,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "state",
+			"groups", "body_limit", "tls", "paths", "state", "jwt",
 		},
 		later: []string{
-			"include", "jwt", "store",
+			"include", "store",
 		},
 	},
 	partUpstream: {
@@ -70,6 +71,7 @@ var settings = map[part]names{
 	},
 	partCertificate: {known: []string{"cert", "key"}},
 	partGroupFile:   {known: []string{"file"}},
+	partJWT:         {known: []string{"secret", "public_key_file", "jwks_file"}},
 	partServer:      {known: []string{"url", "weight", "backup"}},
 	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
 	partBalance:     {known: []string{"hash"}},
@@ -173,6 +175,11 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
 	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partJWT: {
+		"public_key": "public_key_file", "key": "public_key_file", "key_file": "public_key_file", "pem": "public_key_file", "cert": "public_key_file",
+		"jwks": "jwks_file", "jwk": "jwks_file", "keys": "jwks_file", "jwks_uri": "jwks_file", "jwks_url": "jwks_file", "hmac": "secret",
+		"secret_file": "secret",
+	},
 	partTrial: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},

@@ -22,7 +22,7 @@ import (
 // of this table.
 var mayImport = map[string][]string{
 	"gateway/limit":          {},
-	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3"},
+	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3", "github.com/golang-jwt/jwt"},
 	"gateway/rules/replay":   {"gateway/rules", "gateway/limit", "github.com/klauspost/compress"},
 	"gateway/reload":         {"github.com/fsnotify/fsnotify"},
 	"gateway/proxy/upstream": {"gateway/rules", "golang.org/x/sync"},

@@ -284,7 +284,11 @@ func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
 	}
 	old := before.Rules().File.Secrets()
 	for name, secret := range now.Rules().File.Secrets() {
-		if !secret.Is(old[name].Reveal()) {
+		switch {
+		case secret.Is(old[name].Reveal()):
+		case name == "jwt.jwks_file" || name == "jwt.public_key_file":
+			parts = append(parts, "keys of jwt")
+		default:
 			secrets = append(secrets, name)
 		}
 	}
