@@ -28,7 +28,7 @@ func Schema() []byte {
 	clause := partMatch.schema(explanations[partMatch])
 	clause["minProperties"] = 1
 	clause["patternProperties"] = object{
-		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|query\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
+		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|(?:query|jwt)\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
 	}
 	definitions["clause"] = clause
 	file := partFile.schema(explanations[partFile])
@@ -195,7 +195,7 @@ func together(p part) object {
 		return object{"required": []string{"servers"}, "allOf": []object{inside("servers", not(anyOf(backup, object{"type": "array", "minItems": 1, "items": backup})))}}
 	case partAdmin:
 		return anyOf(has("token"), inside("listen", anyOf(loopAddress().schema, object{"enum": []string{"off"}})))
-	case partSecret:
+	case partSecret, partJWT:
 		return object{"minProperties": 1, "maxProperties": 1}
 	case partCount:
 		return has("status")

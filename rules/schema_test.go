@@ -127,8 +127,8 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-of-body-in-tiers", "key-body-of-get",
-		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "known-of-another-key", "known-unknown-group", "match-group-unknown",
+		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
+		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
 		"log-redact-path", "regex-names-nothing", "tiers-unknown-group", "tls-listen-plain", "tls-without-https",
 	},
@@ -158,6 +158,8 @@ var beyond = map[string][]string{
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {
+		"jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key",
+		"jwt-weak-rsa",
 		"secret-credential-without-systemd", "secret-env-empty", "secret-env-unset", "secret-file-empty", "secret-file-missing", "secret-file-of-a-variable",
 		"secret-file-too-large", "substitution-bad-default", "substitution-bad-number", "substitution-bad-rate", "substitution-bad-url",
 		"substitution-bad-word", "substitution-control-character", "substitution-empty-with-message", "substitution-empty-without-message",
