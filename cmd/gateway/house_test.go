@@ -22,6 +22,7 @@ import (
 // of this table.
 var mayImport = map[string][]string{
 	"gateway/limit":          {},
+	"gateway/limit/redis":    {"gateway/limit", "github.com/redis/rueidis"},
 	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3"},
 	"gateway/reload":         {"github.com/fsnotify/fsnotify"},
 	"gateway/proxy/upstream": {"gateway/rules", "golang.org/x/sync"},
@@ -32,7 +33,8 @@ var mayImport = map[string][]string{
 		"gateway/limit", "gateway/rules", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs", "gateway/proxy/upstream",
 		"github.com/lmittmann/tint", "github.com/spf13/cobra", "github.com/coreos/go-systemd", "golang.org/x/term",
 	},
-	"gateway/proxy/certs/acmetest": {"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"}, // for tests alone
+	"gateway/limit/redis/redistest": {},                                                           // for tests alone
+	"gateway/proxy/certs/acmetest":  {"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"}, // for tests alone
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
