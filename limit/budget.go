@@ -9,6 +9,9 @@ type Budget struct {
 	max  atomic.Int64
 	used atomic.Int64
 	made atomic.Uint64
+
+	_         [64]byte // apart from what is only read, since every decision writes it
+	decisions atomic.Uint64
 }
 
 // NewBudget returns a Budget of max bytes. At 0 or less no Table can hold a key.

@@ -70,7 +70,16 @@ func anyShared(claims []Claim) bool {
 // those that have to be counted here for want of the store; then the store. What
 // memory took goes back when the store refuses.
 func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
-	here, there := l.divide(claims, now)
+	g, v := l.decide(now, claims, peek)
+	v.At = max(v.At, now)
+	if v.Seq == 0 || len(g.claims) > 0 {
+		v.Seq = number(claims)
+	}
+	return g, v
+}
+
+func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
+	here, there := l.divide(claims)
 	if v, refused := remembered(there, now, here); refused {
 		return Grant{}, v
 	}
@@ -86,7 +95,9 @@ func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
 	if err != nil {
 		return l.without(now, claims, here, there, peek)
 	}
+	seen := v.At
 	v = heard(there, now, took)
+	v.At = seen
 	if !v.OK && !peek {
 		returnAll(here, now)
 	}
@@ -95,7 +106,7 @@ func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
 
 // divide brings the claims that the store is to be asked about behind the others,
 // and gives all others their Fate.
-func (l *Limiter) divide(claims []Claim, now Instant) (here, there []Claim) {
+func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
 		switch {
@@ -253,7 +264,7 @@ func grantIf(l *Limiter, claims []Claim, v Verdict, peek bool) (Grant, Verdict) 
 }
 
 // settleThere settles what a claim has taken in the store.
-func (g *Grant) settleThere(c *Claim, o Outcome) {
+func (g *Grant) settleThere(c *Claim, now Instant, o Outcome) {
 	n := c.N
 	if c.Shared.Terms.Algorithm != Concurrency {
 		n = 0
@@ -265,6 +276,7 @@ func (g *Grant) settleThere(c *Claim, o Outcome) {
 		}
 	}
 	c.Shared.refused.forget(c.Key)
+	c.SettledAt, c.SettledSeq = now, c.Table.budget.decisions.Add(1)
 	c.Returned = g.store.Settle(c, n)
 }
 

@@ -76,7 +76,7 @@ func (s *Set) index(exempt, block *Match) {
 // is one.
 func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
-	recipe.local = r.Fail == "local"
+	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
@@ -105,6 +105,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
+	rule.beyond = rule.looksBeyond()
 	return rule, nil
 }
 

@@ -13,7 +13,7 @@ var presets = map[part][]preset{
 	partFile: {
 		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
-		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"},
+		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
 	},
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
@@ -37,7 +37,7 @@ var presets = map[part][]preset{
 	partOverload: {{"reserve", "20%"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
-	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}},
+	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
 }
 
 // unset are the settings that hold nothing where the file does not have them, or
@@ -59,6 +59,7 @@ var unset = map[part][]string{
 	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known"},
 	partTier:        {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
+	partPath:        {"regex"},
 	partReject:      {"detail", "headers", "body"},
 	partOverload:    {"max_in_flight"},
 	partAdmin:       {"token"},

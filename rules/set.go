@@ -72,6 +72,7 @@ type Rule struct {
 	match  *Match
 	recipe *Recipe
 	costs  costs
+	beyond bool // see Beyond
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -137,6 +138,9 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+	// Instead says that the key is not in the request, and Key is that of what stands
+	// in for it.
+	Instead bool
 	// Pending says that the key is in the body, which is not read yet; Resolve
 	// finds it then.
 	Pending bool
@@ -217,7 +221,7 @@ func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 // applies.
 func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
 	key, outcome := h.Rule.recipe.Digest(secret, f, m)
-	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	h.Key, h.Missing, h.Pending, h.Instead = key, outcome == KeyReject, outcome == KeyPending, outcome == KeyFallback
 	switch {
 	case outcome == KeySkip:
 		h.Rule.Live.Skipped.Add(1)

@@ -19,6 +19,7 @@ const (
 	partRespond  part = "respond"
 	partRule     part = "rule"
 	partMatch    part = "match"
+	partPath     part = "path"
 	partReject   part = "reject"
 	partTier     part = "tier"
 	partTimeouts part = "timeouts"
@@ -49,10 +50,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls",
+			"groups", "body_limit", "tls", "paths",
 		},
 		later: []string{
-			"include", "jwt", "store", "paths", "state",
+			"include", "jwt", "store", "state",
 		},
 	},
 	partUpstream: {
@@ -87,6 +88,7 @@ var settings = map[part]names{
 		later: []string{"store", "max_wait", "penalty", "candidate", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
+	partPath:     {known: []string{"regex"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
@@ -97,7 +99,7 @@ var settings = map[part]names{
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
-	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partLog:      {known: []string{"level", "format", "access", "redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -112,6 +114,7 @@ var (
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
+	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
 	clientAuths      = choice{known: []string{"require", "request"}}
 	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
@@ -165,6 +168,7 @@ var familiar = map[part]map[string]string{
 	partTier: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
+	partPath:      {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},

@@ -82,7 +82,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, cmd := range []*cobra.Command{
-		newRun(), newDemo(), newCheck(), newExplain(), newConfig(), newReload(), newStatus(), newKeys(), newHealthcheck(), newVersion(),
+		newRun(), newDemo(), newCheck(), newExplain(), newConfig(), newReload(), newStatus(), newKeys(), newHealthcheck(), newSchema(), newVersion(),
 	} {
 		if cmd.Args == nil {
 			cmd.Args = cobra.NoArgs

@@ -149,6 +149,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
 		s.admin.SocketMode = 0o660 // the owner and the group
+		s.public.First = s.admin
 	}
 	public, private, err := s.bind(file)
 	if err != nil {
