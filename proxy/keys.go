@@ -62,8 +62,8 @@ func (g *Gateway) Usage(r *rules.Rule, key limit.Digest) []Usage {
 // reports whether all of that was; what requests in progress hold stays.
 func (g *Gateway) Free(r *rules.Rule, key limit.Digest) (all bool) {
 	all = true
-	for _, t := range r.Tables() {
-		all = t.Forget(key) && all
+	for p := range r.Plans() {
+		all = g.limiter.Forget(p.Live.Table, p.Shared, key) && all
 	}
 	r.Live.Blocks.Remove(key, g.Now())
 	r.Live.Refusals.Forget(key)

@@ -78,11 +78,15 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
 	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
+	if r.shares(f.Store) {
+		recipe.shared = f.Store.secret()
+	}
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
-		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
+		InProcess: !r.shares(f.Store),
+		DryRun:    r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
@@ -93,12 +97,12 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil, f.Store); err != nil {
 		return nil, err
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base, f.Store)
 		if err != nil {
 			return nil, err
 		}

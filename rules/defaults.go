@@ -13,7 +13,7 @@ var presets = map[part][]preset{
 	partFile: {
 		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
-		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
+		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"store", "memory"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
 	},
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
@@ -35,6 +35,7 @@ var presets = map[part][]preset{
 		{"header_bytes", "64KiB"}, {"headers", "100"}, {"url", "16KiB"}, {"connections", "auto"}, {"connections_per_ip", "none"},
 	},
 	partOverload: {{"reserve", "20%"}},
+	partRedis:    {{"timeout", "50ms"}, {"prefix", "gw"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
 	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
@@ -56,7 +57,7 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "store"},
 	partTier:        {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partPath:        {"regex"},
@@ -65,6 +66,8 @@ var unset = map[part][]string{
 	partAdmin:       {"token"},
 	partSecret:      {"file", "env", "credential"},
 	partGroupFile:   {"file"},
+	partStore:       {"redis"},
+	partRedis:       {"url", "password", "ca", "replicas"},
 	partCost:        {"header"},
 	partCount:       {"status"},
 	partRefund:      {"status"},
@@ -90,13 +93,15 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
-			"tls": partTLS,
+			"tls": partTLS, "store": partStore,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
 		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund},
 		partAdmin:    {"token": partSecret},
+		partStore:    {"redis": partRedis},
+		partRedis:    {"password": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

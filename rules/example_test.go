@@ -17,7 +17,7 @@ func readExample(t *testing.T) string {
 }
 
 // exampleOutside has what the example names.
-var exampleOutside = outsideOf(nil, map[string]string{"admin-token": "0123456789abcdef\n"})
+var exampleOutside = outsideOf(nil, map[string]string{"redis-password": "s3cret", "admin-token": "0123456789abcdef\n"})
 
 func TestTheExampleIsGood(t *testing.T) {
 	f, err := Parse("gateway.example.yaml", []byte(readExample(t)))

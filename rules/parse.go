@@ -259,6 +259,9 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	if v := p.top.get("store"); v != nil {
+		p.store(v)
+	}
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}

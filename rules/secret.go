@@ -81,6 +81,9 @@ func (f *File) Secrets() map[string]Secret {
 	if f.Admin.Token.IsSet() {
 		all["admin.token"] = f.Admin.Token
 	}
+	if f.Store != nil && f.Store.Password.IsSet() {
+		all["store.redis.password"] = f.Store.Password
+	}
 	return all
 }
 
