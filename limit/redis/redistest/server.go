@@ -4,6 +4,7 @@ package redistest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,8 @@ type Server struct {
 	Port int
 	// Password, unless "", is what Do logs in with.
 	Password string
+	// TLS, unless nil, is how Do speaks to it.
+	TLS *tls.Config
 
 	t    testing.TB
 	dir  string
@@ -45,11 +48,14 @@ func Start(t testing.TB, args ...string) *Server {
 
 // start starts a server on a free port. Between the time it is found and the time it
 // is bound another may take it, so it tries more than once.
-func start(t testing.TB, args func(port int) []string) *Server {
+func start(t testing.TB, args func(port int) []string, change ...func(*Server)) *Server {
 	t.Helper()
 	for range 20 {
 		port := FreePort(t)
 		s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Port: port, t: t, dir: t.TempDir(), args: args(port)}
+		for _, c := range change {
+			c(s)
+		}
 		if s.launch() {
 			t.Cleanup(s.Kill)
 			return s
@@ -162,9 +168,17 @@ func (s *Server) Do(args ...string) string {
 	return text
 }
 
+func (s *Server) dial() (net.Conn, error) {
+	d := &net.Dialer{Timeout: time.Second}
+	if s.TLS != nil {
+		return tls.DialWithDialer(d, "tcp", s.Addr, s.TLS)
+	}
+	return d.Dial("tcp", s.Addr)
+}
+
 // Try is Do that returns the error.
 func (s *Server) Try(args ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	c, err := s.dial()
 	if err != nil {
 		return "", err
 	}
