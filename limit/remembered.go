@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// refusals remembers the keys that a Store has refused until they can pass again,
-// so that a client that hammers does not load the store. What it forgets for want
+// refusals remembers the keys that a Store has refused until they can pass again, or
+// for a few seconds, so that a client that hammers does not load the store. What it forgets for want
 // of room is asked for again. The zero refusals remembers nobody.
 type refusals struct {
 	mu   sync.RWMutex
@@ -59,11 +59,16 @@ func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
 			break
 		}
 	}
-	r.keys[d] = refusal{until: at.Add(said.Wait), units: n, said: said, at: at}
+	r.keys[d] = refusal{until: at.Add(min(said.Wait, longestRefusal)), units: n, said: said, at: at}
 }
 
-// shortRefusal is not worth remembering: the next try would come later anyway.
-const shortRefusal = time.Millisecond
+const (
+	// shortRefusal is not worth remembering: the next try would come later anyway.
+	shortRefusal = time.Millisecond
+	// longestRefusal is after how long the store is asked again all the same: that is
+	// no load, and a key that was made to forget at another gateway passes here too.
+	longestRefusal = 5 * time.Second
+)
 
 func (r *refusals) forget(d Digest) {
 	r.mu.Lock()

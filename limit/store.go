@@ -96,7 +96,7 @@ func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict
 		return l.without(now, claims, here, there, peek)
 	}
 	seen := v.At
-	v = heard(there, now, took)
+	v = heard(there, now, took, !peek)
 	v.At = seen
 	if !v.OK && !peek {
 		returnAll(here, now)
@@ -238,12 +238,12 @@ func returnAll(claims []Claim, now Instant) {
 // at now, and remembers refusals. Since the store was asked some time has gone by,
 // of which nobody knows how much came before it decided: a wait counts from the end
 // of it, and what is remembered from the beginning.
-func heard(claims []Claim, now Instant, took time.Duration) Verdict {
+func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdict {
 	v := Verdict{OK: true}
 	for i := range claims {
 		c := &claims[i]
 		refused := !c.Result.OK && c.Mode == Enforce
-		if refused && !c.Shared.Returns && c.Shared.Terms.Algorithm != Concurrency {
+		if refused && remember && !c.Shared.Returns && c.Shared.Terms.Algorithm != Concurrency {
 			c.Shared.refused.add(c.Key, now, c.N, c.Result)
 		}
 		if c.Shared.Terms.Algorithm != Concurrency {
