@@ -153,6 +153,7 @@ var rows = []row{
 	}},
 	{"S43", "Secrets in 10 places, 20 injections into the log", "0 leaks; 1 valid line a request", []suite{
 		{dir: "proxy", names: "TestNoLineHoldsAKey TestEachRequestHasOneSoundLineWhateverIsInIt"},
+		{dir: "cmd/gateway", names: "TestASecretComesOutNowhere"},
 	}},
 	{"S44", "100,000 odd methods, paths and keys", "number of series constant", []suite{
 		{dir: "cmd/gateway", names: "TestSeriesDoNotGrowWithWhatClientsChoose"},
