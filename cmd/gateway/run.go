@@ -31,6 +31,7 @@ func newRun() *cobra.Command {
 			if color != "auto" && color != "always" && color != "never" {
 				return &usageError{"gateway run", fmt.Errorf("--color %s: use auto, always or never", color)}
 			}
+			defer ballast()()
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
 				return s.serveOnce(cmd.Context(), cmd, fileFromFlags(upstream, rate, listen, admin), nil)
