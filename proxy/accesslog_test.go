@@ -144,6 +144,35 @@ rules:
 	t.Attr("S43", fmt.Sprintf("%d leaks in the lines of %d requests with secrets in %d places", strings.Count(all, canary), n, len(queries)+8))
 }
 
+func TestWhatIsToBeRedactedIsInNoLine(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t, `
+upstream: UPSTREAM
+rules: [{ name: a, match: /reset/:token/**, limit: 1000/h }]
+log: { redact: [query.session, path.token, header.Referer, header.User-Agent] }
+`, nil)
+	for _, format := range []string{"json", "combined", "text"} {
+		s.gateway.access.SetFormat(format)
+		for _, target := range []string{
+			"/reset/" + canary, "/reset/" + canary + "/a?b=1", "//reset/./" + canary + "/", "/%72eset/" + canary, "/a?session=" + canary, "/a?s%65ssion=" + canary,
+			"/reset/" + canary + "/%00",
+		} {
+			s.get(target, "Referer: http://app.example/"+canary, "User-Agent: "+canary)
+		}
+		s.get("/" + format)
+		eventually(t, "all is written", func() bool { return strings.Contains(strings.Join(s.access.all(), "\n"), "/"+format) })
+	}
+	all := strings.Join(s.access.all(), "\n")
+	if i := strings.Index(all, canary); i >= 0 {
+		t.Errorf("in the log: …%s", all[max(0, i-200):i+len(canary)])
+	}
+	for _, want := range []string{"/reset/***/a?b=1", "/a?session=***", `"***" "***"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+}
+
 func TestRefusalsBeyondTenASecondAreSummedUp(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := newSite(t, "upstream: UPSTREAM\nrules: [{ name: a, key: header.K, limit: 1/h }]\n", nil)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/limit"
+	"gateway/rules"
 )
 
 // log hands the exchange to the access log.
@@ -17,12 +18,19 @@ func (x *exchange) log(now limit.Instant) {
 	r := Record{
 		At: x.at, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
 		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
-		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
+		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
-		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
+		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
 		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
-	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || len(x.r.Method) > mostWord
+	if x.redact.Referer && r.Referer != "" {
+		r.Referer = rules.Blank
+	}
+	if x.redact.UserAgent && r.UserAgent != "" {
+		r.UserAgent = rules.Blank
+	}
+	_, blanked := x.redact.Path(x.facts.Path)
+	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || blanked || len(x.r.Method) > mostWord
 	if x.sent != 0 {
 		r.Upstream = x.pool
 	}
@@ -95,10 +103,13 @@ func (x *exchange) target() string {
 	if path == "" {
 		path = x.r.URL.EscapedPath()
 	}
+	if shown, ok := x.redact.Path(x.facts.Path); ok {
+		path = shown
+	}
 	if x.r.URL.RawQuery == "" || len(path) > mostTarget {
 		return shorten(path, mostTarget)
 	}
-	return redactTarget(path+"?"+x.r.URL.RawQuery, x.secrets, mostTarget)
+	return redactTarget(path+"?"+x.r.URL.RawQuery, x.redact.Query, mostTarget)
 }
 
 // redactTarget blanks the values of query parameters that are secrets by their
@@ -118,7 +129,7 @@ func redactTarget(target string, keys []string, most int) string {
 		name, value, ok := strings.Cut(pair, "=")
 		if ok && value != "" && isSecretName(name, keys) {
 			b.WriteString(target[from : at+len(name)])
-			b.WriteString("=***")
+			b.WriteString("=" + rules.Blank)
 			from = at + len(pair)
 		}
 		at += len(pair) + len("&")

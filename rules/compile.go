@@ -53,6 +53,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.verifier = s.newVerifier(prev)
 	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
 }
@@ -73,7 +74,7 @@ func (s *Set) index(exempt, block *Match) {
 // is one.
 func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
-	recipe.local = r.Fail == "local"
+	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
@@ -90,12 +91,21 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil); err != nil {
 		return nil, err
+	}
+	if r.Candidate != nil {
+		var was *Plan
+		if old != nil {
+			was = old.Base.Candidate
+		}
+		if rule.Base.Candidate, err = r.compilePlan("", r.Candidate, identity, budget, was, nil); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +122,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

@@ -17,7 +17,10 @@ func readExample(t *testing.T) string {
 }
 
 // exampleOutside has what the example names.
-var exampleOutside = outsideOf(nil, map[string]string{"admin-token": "0123456789abcdef\n"})
+var exampleOutside = outsideOf(nil, map[string]string{
+	"admin-token": "0123456789abcdef\n", "jwt-secret": "0123456789abcdef0123456789abcdef\n",
+	"keys.json": jwks(signers()["ES256"].jwk()), "issuer.pem": signers()["RS256"].pem(),
+})
 
 func TestTheExampleIsGood(t *testing.T) {
 	f, err := Parse("gateway.example.yaml", []byte(readExample(t)))
@@ -38,7 +41,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []choice{algorithms, balances, hosts, routePriorities, rateLimitHeaders, logFormats, logAccess} {
+	for _, c := range []choice{algorithms, balances, hosts, transports, routePriorities, rateLimitHeaders, logFormats, logAccess} {
 		for _, word := range c.known {
 			if !strings.Contains(text, word) {
 				t.Errorf("value %q is not in gateway.example.yaml", word)
@@ -52,7 +55,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 	lines := strings.Split(readExample(t), "\n")
 	commented := regexp.MustCompile(`^(\s*)# ([a-z_]+: .*)$`)
-	n := 0
+	n, schema := 0, compiledSchema(t)
 	for i, line := range lines {
 		m := commented.FindStringSubmatch(line)
 		if m == nil || !isSetting(m[2][:strings.Index(m[2], ":")]) {
@@ -67,6 +70,9 @@ func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("line %d switched on:\n%v", i+1, err)
+		}
+		if err := schemaVerdict(schema, []byte(strings.Join(changed, "\n"))); err != nil {
+			t.Errorf("line %d switched on is refused by the schema:\n%v", i+1, err)
 		}
 	}
 	if n < 18 {

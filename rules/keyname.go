@@ -138,6 +138,8 @@ func (r *Recipe) appendGiven(key []byte, a Attribute, value string) ([]byte, err
 		text = appendFolded(nil, []byte(value))
 	case a.kind == kindHost:
 		text = []byte(strings.ToLower(value))
+	case r.loose && (a.kind == kindPath || a.kind == kindPathName):
+		text = []byte(foldCase(value))
 	default:
 		text = []byte(value)
 	}

@@ -81,6 +81,9 @@ func (f *File) Secrets() map[string]Secret {
 	if f.Admin.Token.IsSet() {
 		all["admin.token"] = f.Admin.Token
 	}
+	if j := f.JWT; j != nil && j.Source.IsSet() {
+		all["jwt."+j.Setting] = j.Source
+	}
 	return all
 }
 
