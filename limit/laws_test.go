@@ -23,6 +23,8 @@ type algorithm struct {
 	estimates bool
 	// listed says that what it knows of a key is more than the State.
 	listed bool
+	// per, unless 0, is the only period it has, about.
+	per time.Duration
 }
 
 var algorithms = []algorithm{
@@ -83,7 +85,7 @@ var algorithms = []algorithm{
 
 // eachAlgorithm runs a property for every algorithm with drawn numbers.
 func eachAlgorithm(t *testing.T, property func(*rapid.T, *trial)) {
-	for _, a := range algorithms {
+	for _, a := range slices.Concat(algorithms, calendarRows) {
 		t.Run(a.name, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) { property(r, newTrial(r, a)) })
 		})
@@ -120,6 +122,9 @@ func newTrial(r *rapid.T, a algorithm) *trial {
 		per: rapid.OneOf(
 			rapid.SampledFrom([]time.Duration{1, 7, time.Second, time.Minute, time.Hour, day, 8760 * time.Hour, maxPeriod}),
 			rapid.Map(rapid.Int64Range(1, int64(time.Minute)), func(n int64) time.Duration { return time.Duration(n) })).Draw(r, "per"),
+	}
+	if a.per != 0 {
+		p.per = a.per
 	}
 	p.full = p.permits
 	if a.bursts {

@@ -23,7 +23,15 @@ func isWindow(algorithm string) bool {
 }
 
 // numbers returns what a Table needs to know of a plan.
-func (r *RuleSpec) numbers(p *PlanSpec) (n limit.Numbers, err error) {
+// zone is that of its calendar, nil without one.
+func (r *RuleSpec) numbers(p *PlanSpec, zone *limit.Zone) (n limit.Numbers, err error) {
+	if zone != nil {
+		n.Bucket, err = limit.NewCalendarWindow(p.Rate.Permits, p.Rate.Span, zone)
+		if r.Refund.Set {
+			n.Refunds = n.Bucket
+		}
+		return n, err
+	}
 	switch r.Algorithm {
 	case concurrency:
 		n.Slots = true

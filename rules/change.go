@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -90,6 +91,7 @@ func (r *Rule) differences(old *Rule) []string {
 	}
 	what = append(what, r.tierDifferences(old)...)
 	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
+	differ(&what, "calendar", cmp.Or(old.zoneName, "none"), cmp.Or(r.zoneName, "none"))
 	differ(&what, "key", old.KeyText, r.KeyText)
 	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
 	differ(&what, "known", orAny(old.Known), orAny(r.Known))

@@ -87,18 +87,21 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
 	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
+	if err := rule.setZone(r.Zone, old); err != nil {
+		return nil, &Error{Pos: r.Pos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("zone %s: %v", quote(r.Zone), err)}
+	}
 	if old != nil && old.Live.identity == identity {
 		rule.Live = old.Live
 	} else {
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil, rule.zone); err != nil {
 		return nil, err
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base, rule.zone)
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +130,9 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 
 // planIdentity returns the same of two plans of one tier. identity is the rule's.
 func (r *RuleSpec) planIdentity(p *PlanSpec, identity string) string {
+	if r.Zone != "" {
+		return identity + " " + p.Rate.Period.String() + " in " + r.Zone
+	}
 	if isWindow(r.Algorithm) {
 		return identity + " " + p.Rate.Period.String()
 	}

@@ -56,7 +56,7 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "calendar"},
 	partTier:        {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partReject:      {"detail", "headers", "body"},
@@ -67,6 +67,7 @@ var unset = map[part][]string{
 	partCost:        {"header"},
 	partCount:       {"status"},
 	partRefund:      {"status"},
+	partCalendar:    {"zone"},
 }
 
 // dependent are the settings that completer fills in, since what they hold
@@ -94,7 +95,7 @@ var (
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund},
+		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "calendar": partCalendar},
 		partAdmin:    {"token": partSecret},
 	}
 	items = map[part]map[string]part{

@@ -38,6 +38,9 @@ func (p *Plan) Describe() string {
 	case concurrency:
 		return fmt.Sprintf("%d in progress at the same time", p.Concurrency)
 	case fixedWindow:
+		if p.zone != "" {
+			return fmt.Sprintf("%d in each %s of the calendar (%s); up to %d across an edge", p.Permits, spanText(p.Period), p.zone, 2*p.Permits)
+		}
 		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", p.Permits, periodText(p.Period), 2*p.Permits)
 	case slidingWindow:
 		return fmt.Sprintf("about %d in any %s, estimated; never %d", p.Permits, periodText(p.Period), 2*p.Permits)
@@ -140,10 +143,21 @@ func periodText(d time.Duration) string {
 	return d.String()
 }
 
+// spanText writes the period of a calendar: "day", "week" or "month".
+func spanText(d time.Duration) string {
+	switch d {
+	case day:
+		return "day"
+	case 7 * day:
+		return "week"
+	}
+	return "month"
+}
+
 // PolicyItem returns the parameters of the plan's item in the RateLimit-Policy
 // field (draft-ietf-httpapi-ratelimit-headers-11): q units in w whole seconds.
 // For a bucket those are its size and the time it takes to fill, rounded up; for
-// a window its limit and its period.
+// a window its limit and its period, which of a calendar's month is 31 days.
 func (p *Plan) PolicyItem() (q, w int64) {
 	if !hasBurst(p.algorithm) {
 		return p.Permits, int64(p.Period / time.Second)

@@ -44,6 +44,20 @@ func TestRulesAreDescribedInPlainNumbers(t *testing.T) {
 	}
 }
 
+func TestCalendarsAreDescribedByTheirZone(t *testing.T) {
+	for limit, want := range map[string][2]string{
+		"1000/day":     {"1000 in each day of the calendar (Europe/Berlin); up to 2000 across an edge", `"a";q=1000;w=86400`},
+		"5 per week":   {"5 in each week of the calendar (Europe/Berlin); up to 10 across an edge", `"a";q=5;w=604800`},
+		"7 / 1 month":  {"7 in each month of the calendar (Europe/Berlin); up to 14 across an edge", `"a";q=7;w=2678400`},
+		"7 / 1 months": {"7 in each month of the calendar (Europe/Berlin); up to 14 across an edge", `"a";q=7;w=2678400`},
+	} {
+		p := compile(t, oneRule("limit: "+limit+", algorithm: fixed_window, calendar: {zone: Europe/Berlin}"), nil).Rules[0].Base
+		if p.Describe() != want[0] || p.Policy() != want[1] {
+			t.Errorf("%s: %q and %s, want %q and %s", limit, p.Describe(), p.Policy(), want[0], want[1])
+		}
+	}
+}
+
 func TestPolicyIsAnItemOfTheField(t *testing.T) {
 	s := compile(t, "upstream: http://a\nrules: [{name: per-key, limit: 10/s, burst: 20}]\n", nil)
 	if got, want := s.Rules[0].Base.Policy(), `"per-key";q=20;w=2`; got != want {

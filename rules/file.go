@@ -108,6 +108,9 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Zone is the name of the time zone whose calendar a fixed window goes by; "" is
+	// none, and windows are aligned to Unix time.
+	Zone string
 	// Cost is how many units a request takes that none of Costs names; with CostFrom
 	// what it reserves.
 	Cost int64

@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
+
+	"gateway/limit"
 )
 
 var (
@@ -90,6 +93,7 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 		r.Reject = p.reject(v, r.Reject, where)
 	}
 	p.key(c, &r)
+	p.calendar(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
 	p.known(c, &r)
@@ -225,7 +229,11 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 		return
 	}
 	p.show(limitNode)
-	rate, err := parseRate(text)
+	read, zone := plainRate, (*limit.Zone)(nil)
+	if c.has("calendar") || r.Zone != "" { // what is wrong with that has been said
+		read, zone = calendarRate, limit.NewZone(time.UTC)
+	}
+	rate, err := read(text)
 	if err != nil {
 		p.failText(limitNode, "limit", err)
 		return
@@ -234,7 +242,7 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if hasBurst(r.Algorithm) && !to.BurstGiven {
 		to.Burst = rate.Permits
 	}
-	if _, err := r.numbers(to); err != nil {
+	if _, err := r.numbers(to, zone); err != nil {
 		if burstNode == nil {
 			burstNode = limitNode
 		}
@@ -255,6 +263,9 @@ func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	}
 	if c.has("algorithm") {
 		p.failAt(c.keys["algorithm"], "remove it", "algorithm with concurrency: requests in progress are counted in one way")
+	}
+	if c.has("calendar") {
+		p.failAt(c.keys["calendar"], "remove it", "calendar with concurrency: requests in progress are counted whatever the date")
 	}
 	for _, name := range []string{"limit", "burst", "algorithm"} {
 		c.get(name) // read, so that nothing else is said about it

@@ -60,6 +60,7 @@ type Plan struct {
 	Numbers limit.Numbers
 
 	algorithm string
+	zone      string // of its calendar; "" is none
 	policy    string
 	group     *Group        // of the tier
 	slots     *atomic.Int64 // of a tier that counts requests in progress: see limit.Claim.Most
@@ -81,16 +82,17 @@ type PlanLive struct {
 
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of the same plan of old, the same rule of the list in force, if there
-// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, old *Rule, base *Plan) (*Plan, *Error) {
-	numbers, err := r.numbers(spec)
+// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil
+// when that is to be made; zone is that of the rule's calendar, or nil.
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, old *Rule, base *Plan, zone *limit.Zone) (*Plan, *Error) {
+	numbers, err := r.numbers(spec, zone)
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
 	}
 	p := &Plan{
 		Tier: tier, Limit: spec.Limit, Concurrency: spec.Concurrency,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
-		Numbers: numbers, algorithm: r.Algorithm,
+		Numbers: numbers, algorithm: r.Algorithm, zone: r.Zone,
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0

@@ -69,6 +69,9 @@ type Rule struct {
 	// Pos is where it is in the file.
 	Pos Pos
 
+	zone     *limit.Zone // of its calendar, or nil
+	zoneName string
+
 	match  *Match
 	recipe *Recipe
 	costs  costs

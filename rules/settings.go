@@ -29,6 +29,7 @@ const (
 	partCost     part = "cost"
 	partCount    part = "count"
 	partRefund   part = "refund"
+	partCalendar part = "calendar"
 	partHealth   part = "health"
 	partBalance  part = "balance"
 	partSecret   part = "secret"
@@ -82,9 +83,9 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "calendar",
 		},
-		later: []string{"store", "max_wait", "penalty", "candidate", "calendar"},
+		later: []string{"store", "max_wait", "penalty", "candidate"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
@@ -97,6 +98,7 @@ var settings = map[part]names{
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
+	partCalendar: {known: []string{"zone"}},
 	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
 }
 
@@ -166,6 +168,7 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
+	partCalendar:  {"timezone": "zone", "time_zone": "zone", "tz": "zone", "location": "zone"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
 	partOverload:  {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},
