@@ -239,7 +239,7 @@ func calendarRow(name string, span Span, per time.Duration) algorithm {
 		model: func(permits int64, _ time.Duration, _ int64) model {
 			return &calendarModel{permits: permits, span: span, loc: loc}
 		},
-		per: per,
+		pers: []time.Duration{per},
 	}
 }
 

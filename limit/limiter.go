@@ -77,6 +77,8 @@ type Claim struct {
 
 	reserved bool // N counts among what its side says is in flight
 	released bool
+	deferred bool // slots that are not taken before the request leaves
+	canceled bool // the request never left
 }
 
 // Verdict is the decision on a whole request.
@@ -87,8 +89,18 @@ type Verdict struct {
 	// key: the request is refused because memory is full. The claim's Result is
 	// not OK and has no Wait.
 	Full bool
-	// Wait is the longest Wait among the claims that refused, or Never.
+	// Wait is the longest Wait among the claims that refused, or Never. When OK it
+	// is how long the request has to wait for its turn: it has what it asked for but
+	// slots, which are to be asked for again, alone, when it leaves.
 	Wait time.Duration
+}
+
+// refuse notes that a claim has no room.
+func (v *Verdict) refuse(wait time.Duration) {
+	if v.OK {
+		v.OK, v.Wait = false, 0
+	}
+	v.Wait = longer(v.Wait, wait)
 }
 
 // Limiter decides requests in this process. The zero value is ready; it is safe
@@ -115,6 +127,9 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		}
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
+	}
+	if v.OK && v.Wait > 0 {
+		queueUp(claims, now, &v)
 	}
 	for i := range claims {
 		c := &claims[i]
@@ -153,16 +168,23 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 	v.OK = true
+	turn := time.Duration(0)
 	for i := range claims {
 		c := &claims[i]
 		c.look(now)
 		switch {
 		case c.Result.OK:
 			fresh = fresh || !c.found
+			if c.Result.Wait > turn && c.Mode == Enforce {
+				turn = c.Result.Wait
+			}
 		case c.Mode == Enforce:
 			v.OK = false
 			v.Wait = longer(v.Wait, c.Result.Wait)
 		}
+	}
+	if turn > 0 {
+		putOffSlots(claims, turn, &v)
 	}
 	return v, fresh
 }
@@ -222,7 +244,7 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	s := t.lock(c.Key)
 	c.s, c.over, c.place = s, nil, 0
-	c.found, c.stored, c.reserved, c.released = false, false, false, false
+	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
 	if s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
 		c.next = State{}
@@ -328,19 +350,28 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 			v.Full = v.Full || c.Mode == Enforce
 		case crowded:
 			c.share(now)
-			if !c.Result.OK && c.Mode == Enforce {
-				v.Wait = longer(v.Wait, c.Result.Wait)
-			}
 		}
-		if !c.Result.OK && c.Mode == Enforce {
-			v.OK = false
+		switch {
+		case c.Mode != Enforce:
+		case !c.Result.OK:
+			v.refuse(c.Result.Wait)
+		case v.OK:
+			v.Wait = max(v.Wait, c.Result.Wait)
 		}
 	}
 	for i := range claims {
-		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
-			c.Table.keys.Add(-1)
-			c.Table.release(c.Table.ring())
+		if c := &claims[i]; !v.OK {
+			c.leavePlace()
 		}
+	}
+}
+
+// leavePlace gives back the place that was counted for a new key.
+func (c *Claim) leavePlace() {
+	if c.stored && !c.found && c.place == free {
+		c.Table.keys.Add(-1)
+		c.Table.release(c.Table.ring())
+		c.stored = false
 	}
 }
 
@@ -362,7 +393,7 @@ const (
 )
 
 func (c *Claim) findPlace() outlook {
-	if !c.Result.OK || c.found || !c.remembers() {
+	if !c.Result.OK || c.found || c.deferred || !c.remembers() {
 		return placed
 	}
 	t := c.Table
@@ -392,7 +423,7 @@ func (c *Claim) remembers() bool {
 
 // cramped says that all the claim lacks is room in its shard, which may grow.
 func (c *Claim) cramped() bool {
-	return c.Result.OK && !c.found && c.s != nil && !c.tight && c.s.full() &&
+	return c.Result.OK && !c.found && !c.deferred && c.s != nil && !c.tight && c.s.full() &&
 		c.remembers() && c.Table.keys.Load() < c.Table.maxKeys.Load()
 }
 
@@ -479,7 +510,9 @@ type Grant struct {
 // nothing. Slots of requests in progress always come back; of everything else a
 // nil Outcome keeps all. It gives back in units, to the State they were taken
 // from and to no other, and never more than is still owed.
-func (g *Grant) Done(now Instant, o Outcome) {
+func (g *Grant) Done(now Instant, o Outcome) { g.end(now, o, false) }
+
+func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 	if !atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
 		return
 	}
@@ -492,6 +525,8 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		}
 		n := int64(0)
 		switch {
+		case canceled:
+			n, c.canceled = c.N, true
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
