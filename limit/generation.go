@@ -16,6 +16,8 @@ type Numbers struct {
 	Slots bool
 	// Refunds, unless nil, bounds what is given back: as much as it admits.
 	Refunds Bucket
+	// Penalty is what repeated refusals earn.
+	Penalty Penalty
 }
 
 // generation is one set of Numbers of a Table, in force from an instant on. The

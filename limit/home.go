@@ -8,9 +8,10 @@ import (
 // home is where the State of a claim lives: in a shard, or in an overflow
 // counter. Its lock is held.
 type home struct {
-	st   *State
-	list *stamps // nil but for a sliding log
-	side *side   // nil where nothing is reserved or refunded
+	st     *State
+	list   *stamps // nil but for a sliding log
+	side   *side   // nil where nothing is reserved or refunded
+	record *record // nil where nothing was refused, or is punished
 
 	shared bool // an overflow counter
 }
@@ -35,10 +36,11 @@ func (g *generation) adjust(h home, at Instant, n int64) {
 }
 
 // idle says that nothing of a key is worth remembering.
-func (g *generation) idle(st State, sd *side, now Instant) bool {
-	if !g.nums.Bucket.Idle(st, now) {
+func (g *generation) idle(st State, h home, now Instant) bool {
+	if !g.nums.Bucket.Idle(st, now) || !h.record.clean(g, now) {
 		return false
 	}
+	sd := h.side
 	return sd == nil || sd.reserved <= 0 && (g.nums.Refunds == nil || g.nums.Refunds.Idle(sd.refunds, now))
 }
 
@@ -123,7 +125,7 @@ func (g *generation) gives(st State, h home, now Instant) (n int64, all bool) {
 		_, left := g.nums.Refunds.Take(h.side.refunds, now, 0)
 		n += full.Remaining - left.Remaining
 	}
-	return n, all
+	return n + h.record.weight(g, now), all || h.record.blocks(g, now)
 }
 
 // overflow is a counter that clients share for whom a full Table has no place.

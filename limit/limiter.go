@@ -60,6 +60,9 @@ type Claim struct {
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
 	Result Result
+	// Blocked says that the key is blocked for its refusals, or is from this one on;
+	// its Result has nothing left, and waits for the end of that.
+	Blocked bool
 	// Returned is how many of the N units came back in the end; negative when more
 	// were charged. Grant.Done sets it.
 	Returned int64
@@ -131,11 +134,14 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 	if v.OK && v.Wait > 0 {
 		queueUp(claims, now, &v)
 	}
+	if !v.OK {
+		punish(claims, now, &v)
+	}
 	for i := range claims {
 		c := &claims[i]
 		switch {
 		case v.OK:
-			c.store()
+			c.store(now)
 		case c.Result.OK:
 			c.Result = c.peek(now)
 		}
@@ -152,9 +158,18 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // not wait when this much refuses it already. Each Result is that of Acquire. It
 // does not look for places, so what it says yes to may still find memory full; and
 // by the time of an Acquire others may have come first. Else it is like Acquire.
-func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+func (l *Limiter) Peek(now Instant, claims []Claim) Verdict { return peek(now, claims, false) }
+
+// Try is Peek for a request that goes no further when this refuses it, which then
+// counts as a refusal.
+func (l *Limiter) Try(now Instant, claims []Claim) Verdict { return peek(now, claims, true) }
+
+func peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	if counts && !v.OK {
+		punish(claims, now, &v)
+	}
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
@@ -244,7 +259,7 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	s := t.lock(c.Key)
 	c.s, c.over, c.place = s, nil, 0
-	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
+	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled, c.Blocked = false, false, false, false, false, false, false
 	if s == nil {
 		c.at = max(now, Instant(t.latest.Load()))
 		c.next = State{}
@@ -260,7 +275,7 @@ func (c *Claim) look(now Instant) {
 		return
 	}
 	c.place, c.found, c.next = int32(i), true, s.states[i]
-	if g := t.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+	if g := t.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil && s.records == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
@@ -278,6 +293,10 @@ func (c *Claim) ask(h home, now Instant) {
 		c.next, g = c.Table.convert(c.next)
 	}
 	c.gen = g
+	if h.record.blocks(g, c.at) {
+		c.block(h, now)
+		return
+	}
 	var before State
 	if c.Spare > 0 {
 		before = c.next
@@ -441,8 +460,11 @@ func (c *Claim) share(now Instant) {
 }
 
 // store writes the State that look computed.
-func (c *Claim) store() {
+func (c *Claim) store(now Instant) {
 	if !c.stored {
+		if !c.Result.OK { // of a dry run
+			c.punish(now)
+		}
 		return
 	}
 	t := c.Table

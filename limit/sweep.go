@@ -220,7 +220,7 @@ func (t *Table) idle(h home, g *generation, now Instant) bool {
 	if h.st.Gen != g.num {
 		g = t.generation(h.st.Gen)
 	}
-	return g.idle(*h.st, h.side, now)
+	return g.idle(*h.st, h, now)
 }
 
 // trim drops what is too old from a list, gives back memory that it does not

@@ -208,7 +208,7 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 		seen++
 		h := s.homeAt(i)
 		st, g, _ := t.generation(h.st.Gen).carry(*h.st)
-		if g.idle(st, h.side, now) {
+		if g.idle(st, h, now) {
 			return i, 0
 		}
 		if idleOnly || g.nums.Slots || h.side != nil && h.side.reserved > 0 {
@@ -229,6 +229,9 @@ func (s *shard) homeAt(i int) home {
 	}
 	if s.sides != nil {
 		h.side = &s.sides[i]
+	}
+	if s.records != nil {
+		h.record = &s.records[i]
 	}
 	return h
 }
@@ -279,7 +282,7 @@ func (t *Table) owe(s *shard, d Digest, now Instant, n int64, tight bool) bool {
 		return false
 	}
 	if debtor.findPlace() == placed {
-		debtor.store()
+		debtor.store(now)
 		return true
 	}
 	o := t.overflow(d)
