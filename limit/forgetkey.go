@@ -19,8 +19,8 @@ func (t *Table) Forget(d Digest) bool {
 	}
 	h := s.homeAt(i)
 	if t.generation(h.st.Gen).nums.Slots && h.st.Used > 0 || h.side != nil && h.side.reserved > 0 {
-		if h.record != nil {
-			*h.record = record{}
+		if s.records != nil {
+			s.records[i] = record{}
 		}
 		return false
 	}

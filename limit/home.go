@@ -8,10 +8,9 @@ import (
 // home is where the State of a claim lives: in a shard, or in an overflow
 // counter. Its lock is held.
 type home struct {
-	st     *State
-	list   *stamps // nil but for a sliding log
-	side   *side   // nil where nothing is reserved or refunded
-	record *record // nil where nothing was refused, or is punished
+	st   *State
+	list *stamps // nil but for a sliding log
+	side *side   // nil where nothing is reserved or refunded
 
 	shared bool // an overflow counter
 }
@@ -36,11 +35,10 @@ func (g *generation) adjust(h home, at Instant, n int64) {
 }
 
 // idle says that nothing of a key is worth remembering.
-func (g *generation) idle(st State, h home, now Instant) bool {
-	if !g.nums.Bucket.Idle(st, now) || !h.record.clean(g, now) {
+func (g *generation) idle(st State, sd *side, now Instant) bool {
+	if !g.nums.Bucket.Idle(st, now) {
 		return false
 	}
-	sd := h.side
 	return sd == nil || sd.reserved <= 0 && (g.nums.Refunds == nil || g.nums.Refunds.Idle(sd.refunds, now))
 }
 
@@ -83,16 +81,10 @@ func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) int64 {
 		return 0 // as much has come back as may in a period: this counts
 	}
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
-	switch {
-	case n <= 0:
-	case g.queue != nil && c.gen == g && g.queue.isLast(*h.st, c.next, now):
-		if !c.canceled && g.queue.leaky {
-			return 0 // its turn is over
+	if n > 0 {
+		if g.queue != nil {
+			return g.giveTurnBack(h, c, now, n)
 		}
-		g.adjust(h, h.st.At, n)
-	case g.queue != nil && (c.canceled || g.queue.leaky || h.st.Used > g.queue.burst):
-		return 0 // others have their turns behind it: its own stays empty
-	default:
 		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {
 			g.adjust(h, at, worth)
 		}
@@ -125,7 +117,7 @@ func (g *generation) gives(st State, h home, now Instant) (n int64, all bool) {
 		_, left := g.nums.Refunds.Take(h.side.refunds, now, 0)
 		n += full.Remaining - left.Remaining
 	}
-	return n + h.record.weight(g, now), all || h.record.blocks(g, now)
+	return n, all
 }
 
 // overflow is a counter that clients share for whom a full Table has no place.

@@ -21,7 +21,7 @@ const (
 )
 
 // Claim is what one request wants of one Table. The caller fills in the fields
-// up to Most; Acquire fills in Result. A Claim may be used again once its Grant
+// up to Most; Acquire fills in Result and Blocked. A Claim may be used again once its Grant
 // is settled, by filling in those fields anew; that is cheaper than to copy a new one.
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
@@ -60,9 +60,6 @@ type Claim struct {
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
 	Result Result
-	// Blocked says that the key is blocked for its refusals, or is from this one on;
-	// its Result has nothing left, and waits for the end of that.
-	Blocked bool
 	// Returned is how many of the N units came back in the end; negative when more
 	// were charged. Grant.Done sets it.
 	Returned int64
@@ -82,6 +79,10 @@ type Claim struct {
 	released bool
 	deferred bool // slots that are not taken before the request leaves
 	canceled bool // the request never left
+
+	// Blocked says that the key is blocked for its refusals, or is from this one on;
+	// its Result has nothing left, and waits for the end of that.
+	Blocked bool
 }
 
 // Verdict is the decision on a whole request.
@@ -96,6 +97,8 @@ type Verdict struct {
 	// is how long the request has to wait for its turn: it has what it asked for but
 	// slots, which are to be asked for again, alone, when it leaves.
 	Wait time.Duration
+
+	punishes bool // a claim that refused has a penalty
 }
 
 // refuse notes that a claim has no room.
@@ -134,7 +137,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 	if v.OK && v.Wait > 0 {
 		queueUp(claims, now, &v)
 	}
-	if !v.OK {
+	if !v.OK && v.punishes {
 		punish(claims, now, &v)
 	}
 	for i := range claims {
@@ -167,7 +170,7 @@ func (l *Limiter) Try(now Instant, claims []Claim) Verdict { return peek(now, cl
 func peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
-	if counts && !v.OK {
+	if counts && !v.OK && v.punishes {
 		punish(claims, now, &v)
 	}
 	for i := range claims {
@@ -196,6 +199,7 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		case c.Mode == Enforce:
 			v.OK = false
 			v.Wait = longer(v.Wait, c.Result.Wait)
+			v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
 		}
 	}
 	if turn > 0 {
@@ -280,6 +284,8 @@ func (c *Claim) look(now Instant) {
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 		c.Result.countFrom(now, c.at)
+	} else if s.records != nil && s.records[i].blocks(g, c.at) {
+		c.block(s.homeAt(i), s.records[i].until, now)
 	} else {
 		c.ask(s.homeAt(i), now)
 	}
@@ -293,10 +299,6 @@ func (c *Claim) ask(h home, now Instant) {
 		c.next, g = c.Table.convert(c.next)
 	}
 	c.gen = g
-	if h.record.blocks(g, c.at) {
-		c.block(h, now)
-		return
-	}
 	var before State
 	if c.Spare > 0 {
 		before = c.next

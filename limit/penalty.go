@@ -88,16 +88,21 @@ func (r *record) refused(g *generation, now Instant) time.Duration {
 
 // blocks says that a block is in force.
 func (r *record) blocks(g *generation, now Instant) bool {
-	return r != nil && now < r.until && g.nums.Penalty.After != nil
+	return now < r.until && g.nums.Penalty.After != nil
 }
 
 // clean says that nothing of r is worth remembering.
 func (r *record) clean(g *generation, now Instant) bool {
-	if r == nil || g.nums.Penalty.After == nil {
+	if g.nums.Penalty.After == nil {
 		return true
 	}
 	level, _ := r.calm(&g.nums.Penalty, now)
 	return now >= r.until && level == 0 && g.nums.Penalty.After.Idle(r.refusals(g), now)
+}
+
+// clean says that nothing of the record at place i is worth remembering.
+func (s *shard) clean(i int, g *generation, now Instant) bool {
+	return s.records == nil || s.records[i].clean(g, now)
 }
 
 // weight is what the loss of r gives away.
@@ -143,13 +148,15 @@ func (c *Claim) punish(now Instant) {
 
 // block answers for a key that is blocked, to the end of that or until there is
 // room, if that is later.
-func (c *Claim) block(h home, now Instant) {
-	_, r := c.take(c.gen, c.next, h.list, c.N)
+func (c *Claim) block(h home, until, now Instant) {
+	st, g := c.Table.convert(c.next)
+	c.gen = g
+	_, r := c.take(g, st, h.list, c.N)
 	if r.OK {
 		r.Wait = 0
 	}
 	r.countFrom(now, c.at)
-	wait := longer(h.record.until.Sub(now), r.Wait)
+	wait := longer(until.Sub(now), r.Wait)
 	c.Blocked, c.Result = true, Result{Wait: wait, Reset: max(0, wait)}
 }
 

@@ -62,6 +62,26 @@ func (c *Claim) leaveAt(now, turn Instant) {
 	c.Result.countFrom(now, c.at)
 }
 
+// giveTurnBack is giveBack where requests wait: h has been brought up to now. What
+// is the last of a queue can be taken out of it; what has others behind it stays,
+// since they have their turns already.
+func (g *generation) giveTurnBack(h home, c *Claim, now Instant, n int64) int64 {
+	q := g.queue
+	switch last := c.gen == g && q.isLast(*h.st, c.next, now); {
+	case q.leaky && !c.canceled: // its turn is over
+		return 0
+	case last:
+		g.adjust(h, h.st.At, n)
+	case c.canceled || h.st.Used > q.burst:
+		return 0
+	default:
+		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {
+			g.adjust(h, at, worth)
+		}
+	}
+	return n
+}
+
 // Cancel gives back all that the Grant holds, since its request never left: it
 // went away while it waited, or had no slot when its turn came. A turn is given to
 // another only if nobody has one behind it, else it stays empty. Once, as with

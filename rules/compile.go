@@ -82,7 +82,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		Name: r.Name, Algorithm: r.Algorithm,
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
-		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
+		DryRun: r.DryRun, Penalty: r.Penalty, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}

@@ -56,7 +56,7 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "calendar"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "calendar", "max_wait", "penalty"},
 	partTier:        {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partReject:      {"detail", "headers", "body"},
@@ -68,6 +68,7 @@ var unset = map[part][]string{
 	partCount:       {"status"},
 	partRefund:      {"status"},
 	partCalendar:    {"zone"},
+	partPenalty:     {"after", "block"},
 }
 
 // dependent are the settings that completer fills in, since what they hold
@@ -80,6 +81,7 @@ var dependent = map[part][]string{
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partPenalty: {"max"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
 }
@@ -95,7 +97,7 @@ var (
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "calendar": partCalendar},
+		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "calendar": partCalendar, "penalty": partPenalty},
 		partAdmin:    {"token": partSecret},
 	}
 	items = map[part]map[string]part{

@@ -94,10 +94,13 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	}
 	p.key(c, &r)
 	p.calendar(c, &r)
+	p.maxWait(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
+	p.penalty(c, &r)
+	p.turns(c, &r)
 	return r
 }
 
@@ -215,7 +218,9 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
 	}
 	if burstNode != nil {
-		if !hasBurst(r.Algorithm) {
+		if r.Algorithm == leakyBucket {
+			p.failAt(c.keys["burst"], "remove it", "burst with leaky_bucket, which lets one request leave at a time")
+		} else if !hasBurst(r.Algorithm) {
 			p.failAt(c.keys["burst"], "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
 		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
 			to.Burst, to.BurstGiven = burst, true
@@ -242,6 +247,10 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if hasBurst(r.Algorithm) && !to.BurstGiven {
 		to.Burst = rate.Permits
 	}
+	if r.Algorithm == leakyBucket {
+		p.hasPlace(limitNode, r, to)
+		return
+	}
 	if _, err := r.numbers(to, zone); err != nil {
 		if burstNode == nil {
 			burstNode = limitNode
@@ -266,6 +275,9 @@ func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	}
 	if c.has("calendar") {
 		p.failAt(c.keys["calendar"], "remove it", "calendar with concurrency: requests in progress are counted whatever the date")
+	}
+	if c.has("max_wait") {
+		p.failAt(c.keys["max_wait"], "remove it", "max_wait with concurrency: nobody knows when a request ends")
 	}
 	for _, name := range []string{"limit", "burst", "algorithm"} {
 		c.get(name) // read, so that nothing else is said about it

@@ -53,6 +53,10 @@ type Plan struct {
 	Permits int64
 	Period  time.Duration
 	Burst   int64
+	// Places is how many requests of a key can wait for their turn, MaxWait how long
+	// at most; 0 where none does.
+	Places  int64
+	MaxWait time.Duration
 	// Live holds its counters.
 	Live *PlanLive
 	// Gen is the generation of the Table that holds Numbers: what a Claim names.
@@ -74,7 +78,9 @@ type PlanLive struct {
 	// requests in progress counted.
 	Table *limit.Table
 	// What was decided under the plan, counted by the front door.
-	Allowed, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
+	// Allowed are those that passed at once, Waited those that were given a turn;
+	// Blocked were refused for what the key did before.
+	Allowed, Waited, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
 	identity string       // what it was made for: see RuleSpec.planIdentity
@@ -92,7 +98,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 	p := &Plan{
 		Tier: tier, Limit: spec.Limit, Concurrency: spec.Concurrency,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
-		Numbers: numbers, algorithm: r.Algorithm, zone: r.Zone,
+		Numbers: numbers, algorithm: r.Algorithm, zone: r.Zone, MaxWait: r.MaxWait, Places: r.places(spec),
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
@@ -127,13 +133,15 @@ func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 }
 
 // Size returns the most units that a client can have at once: the burst of a
-// bucket, the limit of a window, the requests in progress.
+// bucket, the limit of a window, the places of a leaky bucket, the requests in progress.
 func (p *Plan) Size() int64 {
 	switch {
 	case p.algorithm == concurrency:
 		return p.Concurrency
 	case hasBurst(p.algorithm):
 		return p.Burst
+	case p.algorithm == leakyBucket:
+		return p.Places
 	}
 	return p.Permits
 }

@@ -56,6 +56,8 @@ type Rule struct {
 	Quiet bool
 	// DryRun says that it decides and counts but never refuses.
 	DryRun bool
+	// Penalty is what repeated refusals earn.
+	Penalty PenaltySpec
 	// Reject is the answer to a request it refuses.
 	Reject Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each

@@ -169,7 +169,7 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 	for s := range r.plans() {
 		p.warnAlgorithm(r, s)
-		if s.Rate.Period >= time.Hour && !s.BurstGiven && s.Rate.Permits > 1 && !p.covered(r, shorter) {
+		if s.Rate.Period >= time.Hour && !s.BurstGiven && r.Algorithm != leakyBucket && s.Rate.Permits > 1 && !p.covered(r, shorter) {
 			hint := "add a burst, or a rule with a shorter period"
 			if !hasBurst(r.Algorithm) {
 				hint = "add a rule with a shorter period"
