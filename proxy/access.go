@@ -33,6 +33,8 @@ type Record struct {
 	Upstream, Route, Rule, DryRun string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
+	// Waited is how long it waited for its turn.
+	Waited time.Duration
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// Cost are the units asked for and Settled those kept in the end.

@@ -20,7 +20,7 @@ func (x *exchange) log(now limit.Instant) {
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(), Settled: x.settled,
+		Result: x.result.String(), Settled: x.settled, Waited: x.waited,
 	}
 	if x.sent != 0 {
 		r.Upstream = x.pool
@@ -33,7 +33,7 @@ func (x *exchange) log(now limit.Instant) {
 			r.Cost = max(r.Cost, x.claims[i].N)
 		}
 	}
-	if x.result == resultRejected {
+	if x.result == resultRejected || x.blocked {
 		for i := range x.claims {
 			if c := &x.claims[i]; !c.Result.OK && c.Mode == limit.Enforce && c.Tag != overloadTag {
 				r.key = x.claims[i].Key

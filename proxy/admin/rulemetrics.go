@@ -17,10 +17,11 @@ var verdicts = []struct {
 	can    func(*rules.Rule) bool // whether the rule can ever decide so
 }{
 	{"allowed", func(l *rules.PlanLive) int64 { return l.Allowed.Load() }, func(*rules.Rule) bool { return true }},
-	{"blocked", func(l *rules.PlanLive) int64 { return l.Blocked.Load() }, func(*rules.Rule) bool { return false }},
+	{"blocked", func(l *rules.PlanLive) int64 { return l.Blocked.Load() }, func(r *rules.Rule) bool { return r.Penalty != (rules.PenaltySpec{}) && !r.DryRun }},
 	{"dry_run_rejected", func(l *rules.PlanLive) int64 { return l.DryRunRejected.Load() }, func(r *rules.Rule) bool { return r.DryRun }},
 	{"failed_closed", func(l *rules.PlanLive) int64 { return l.FailedClosed.Load() }, func(r *rules.Rule) bool { return r.Closed && !r.DryRun }},
 	{"rejected", func(l *rules.PlanLive) int64 { return l.Rejected.Load() }, func(r *rules.Rule) bool { return !r.DryRun }},
+	{"waited", func(l *rules.PlanLive) int64 { return l.Waited.Load() }, func(r *rules.Rule) bool { return r.Base.MaxWait > 0 && !r.DryRun }},
 }
 
 // ruleMetrics passes on the counters of all rules. What a rule cannot decide, and
