@@ -166,10 +166,9 @@ func (x *exchange) holds(n, i int) bool {
 
 // decided notes the verdict on the claims and answers a refusal.
 func (x *exchange) decided(v limit.Verdict) bool {
-	if x.seq == 0 {
-		x.seq = x.g.decided.next()
-	}
+	x.at, x.seq = v.At, v.Seq
 	x.note(v)
+	x.measure()
 	x.describeLimits()
 	switch {
 	case v.OK:

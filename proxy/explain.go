@@ -42,6 +42,9 @@ type Try struct {
 	Answer *Answer
 	// Takes says how each rule that applies decided, in the order of the file.
 	Takes []Take
+	// Trials says the same of candidates, which refuse nothing; those that see the
+	// request.
+	Trials []Take
 }
 
 // Answer is an answer of the gateway's own.
@@ -133,6 +136,11 @@ func (x *exchange) try(s *Snapshot, read bool) Try {
 		for j := range x.claims {
 			if c := &x.claims[j]; c.Tag == int32(i) {
 				t.Takes = append(t.Takes, Take{x.hits[i].Rule, c.Result})
+			}
+		}
+		for j := range x.trials {
+			if c := &x.trials[j]; c.Tag == int32(i) {
+				t.Trials = append(t.Trials, Take{x.hits[i].Rule, c.Result})
 			}
 		}
 	}

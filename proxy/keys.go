@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
 	"gateway/limit"
@@ -65,7 +66,7 @@ func (g *Gateway) Usage(r *rules.Rule, key limit.Digest) []Usage {
 // reports whether all of that was; what requests in progress hold stays.
 func (g *Gateway) Free(r *rules.Rule, key limit.Digest) (all bool) {
 	all = true
-	for _, t := range r.Tables() {
+	for _, t := range slices.Concat(r.Tables(), r.Trials()) {
 		all = t.Forget(key) && all
 	}
 	r.Live.Blocks.Remove(key, g.Now())

@@ -15,7 +15,8 @@ const maxWaiting = 10_000
 // comes. It returns false when the request is answered already. Meanwhile it holds
 // what it has been charged, its body if that was read for a key, and nothing else.
 func (x *exchange) await(v limit.Verdict) bool {
-	x.seq = x.g.decided.next()
+	asked := x.at
+	x.at, x.seq = v.At, v.Seq // it is decided, but for slots
 	x.hold.Done(x.g.clock.Now(), nil) // slots that were needed to read the body
 	if x.g.waiting.Add(1) > maxWaiting {
 		x.g.waiting.Add(-1)
@@ -23,10 +24,10 @@ func (x *exchange) await(v limit.Verdict) bool {
 		x.crowded()
 		return false
 	}
-	stays := x.waitUntil(x.at.Add(v.Wait))
+	stays := x.waitUntil(asked.Add(v.Wait))
 	x.g.waiting.Add(-1)
 	now := x.g.clock.Now()
-	x.waited = now.Sub(x.at)
+	x.waited = now.Sub(asked)
 	x.awaited += x.waited
 	if !stays {
 		x.grant.Cancel(now)
@@ -90,6 +91,7 @@ func (x *exchange) depart(now limit.Instant) bool {
 		}
 	}
 	x.asOf = now
+	v.At, v.Seq = x.at, x.seq
 	return x.decided(v)
 }
 

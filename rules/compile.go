@@ -30,10 +30,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if m := f.unread(); m != nil {
 		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
 	}
-	groups := make(groupSet, len(f.Groups))
-	for i := range f.Groups {
-		groups[f.Groups[i].Name] = &f.Groups[i]
-	}
+	groups := f.groupSet()
 	var errs ErrorList
 	var pauses pauses
 	for i := range f.Rules {
@@ -76,7 +73,7 @@ func (s *Set) index(exempt, block *Match) {
 // is one.
 func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
-	recipe.local = r.Fail == "local"
+	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
@@ -96,18 +93,28 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil, rule.zone); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, rule.zone); err != nil {
 		return nil, err
+	}
+	if r.Candidate != nil {
+		var was *Plan
+		if old != nil {
+			was = old.Base.Candidate
+		}
+		if rule.Base.Candidate, err = r.compilePlan("", r.Candidate, identity, budget, was, nil, rule.zone); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base, rule.zone)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, rule.zone)
 		if err != nil {
 			return nil, err
 		}
 		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
+	rule.beyond = rule.looksBeyond()
 	return rule, nil
 }
 

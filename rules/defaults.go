@@ -13,11 +13,12 @@ var presets = map[part][]preset{
 	partFile: {
 		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
-		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"},
+		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
 	},
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
 		{"resolve", "10s"}, {"max_conns", "0"}, {"host", "preserve"},
+		{"transport", "direct"},
 	},
 	partTLS:         {{"redirect", "true"}, {"min_version", "1.2"}},
 	partServer:      {{"weight", "1"}, {"backup", "false"}},
@@ -37,7 +38,7 @@ var presets = map[part][]preset{
 	partOverload: {{"reserve", "20%"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
-	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}},
+	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
 }
 
 // unset are the settings that hold nothing where the file does not have them, or
@@ -56,9 +57,11 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "calendar", "max_wait", "penalty"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "calendar", "max_wait", "penalty"},
 	partTier:        {"limit", "concurrency"},
+	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
+	partPath:        {"regex"},
 	partReject:      {"detail", "headers", "body"},
 	partOverload:    {"max_in_flight"},
 	partAdmin:       {"token"},
@@ -74,7 +77,7 @@ var unset = map[part][]string{
 // dependent are the settings that completer fills in, since what they hold
 // depends on others.
 var dependent = map[part][]string{
-	partFile:    {"listen"},
+	partFile:    {"listen", "state"},
 	partTLS:     {"ca", "client_auth"},
 	partHealth:  {"timeout"},
 	partRoute:   {"upstream"},
@@ -82,6 +85,7 @@ var dependent = map[part][]string{
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
 	partPenalty: {"max"},
+	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
 }
@@ -97,8 +101,10 @@ var (
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "calendar": partCalendar, "penalty": partPenalty},
-		partAdmin:    {"token": partSecret},
+		partRule: {
+			"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial, "calendar": partCalendar, "penalty": partPenalty,
+		},
+		partAdmin: {"token": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

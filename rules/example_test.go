@@ -38,7 +38,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []choice{algorithms, balances, hosts, routePriorities, rateLimitHeaders, logFormats, logAccess} {
+	for _, c := range []choice{algorithms, balances, hosts, transports, routePriorities, rateLimitHeaders, logFormats, logAccess} {
 		for _, word := range c.known {
 			if !strings.Contains(text, word) {
 				t.Errorf("value %q is not in gateway.example.yaml", word)
@@ -52,7 +52,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 	lines := strings.Split(readExample(t), "\n")
 	commented := regexp.MustCompile(`^(\s*)# ([a-z_]+: .*)$`)
-	n := 0
+	n, schema := 0, compiledSchema(t)
 	for i, line := range lines {
 		m := commented.FindStringSubmatch(line)
 		if m == nil || !isSetting(m[2][:strings.Index(m[2], ":")]) {
@@ -67,6 +67,9 @@ func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("line %d switched on:\n%v", i+1, err)
+		}
+		if err := schemaVerdict(schema, []byte(strings.Join(changed, "\n"))); err != nil {
+			t.Errorf("line %d switched on is refused by the schema:\n%v", i+1, err)
 		}
 	}
 	if n < 18 {

@@ -28,6 +28,9 @@ type Facts struct {
 	// Route is the name of the route the request takes, if it has one.
 	Route string
 
+	loose    string // what LoosePath returns; "" is that nobody has asked
+	looseErr error
+
 	query queryState
 	body  Body
 	buf   []byte     // scratch in which a key is put together

@@ -60,10 +60,13 @@ var (
 	drawnNames = []string{"header.X-A", "header.X-B", "query.a", "query.b", "cookie.a"}
 	drawnPaths = []string{
 		"/", "//", "/a", "/a/", "//a", "/./a", "/a/../b", "/%61", "/a%2Fb", "/a%252Fb", "/a/b/c", "/b/a", "/ab", "/a;b", "/a/%3Aid", "/*", "/**",
-		"/a/**", "/c/*/d", "/é", "/a/b/c/d/e", "/b//c", "/%2e/a", "/*a", "/ba",
+		"/a/**", "/c/*/d", "/é", "/a/b/c/d/e", "/b//c", "/%2e/a", "/*a", "/ba", "/A/b", "/a;x/B", "/;x/a", "/É",
 	}
-	drawnSegments = []string{"a", "b", "c", "*", ":id", ":x", "a%2Fb", "%2A", "%3Aid"}
-	drawnParts    = []string{"a*", "*a", "*b*", "a*b"} // in a map only
+	drawnSegments = []string{"a", "b", "c", "B", "c;a", "*", ":id", ":x", "a%2Fb", "%2A", "%3Aid"}
+	drawnParts    = []string{"a*", "*a", "*b*", "a*b", "A*;b"} // in a map only
+	drawnRegexps  = []string{
+		"/a", "/a/.*", "/[ab]+", "/a/(b|c)", "(?i)/A.*", ".*", "/a/b/[^/]*", "/a|/b/.*", "/a%2Fb", "^/ab?$", "/(a/)?b", "/A/.*",
+	}
 )
 
 func drawPath(t *rapid.T, segments []string) string {
@@ -135,6 +138,11 @@ func drawClause(t *rapid.T) Clause {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if some("as a regular expression") {
+				if p, err = ParsePathRegexp(rapid.SampledFrom(drawnRegexps).Draw(t, "regexp")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			c.Paths = append(c.Paths, p)
 		}
 	}
@@ -167,6 +175,7 @@ func drawClause(t *rapid.T) Clause {
 
 func drawMatches(t *rapid.T) []*Match {
 	matches := make([]*Match, rapid.IntRange(0, 40).Draw(t, "matches"))
+	loose := rapid.Bool().Draw(t, "paths are loose")
 	for i := range matches {
 		if rapid.IntRange(0, 20).Draw(t, "everything") == 0 {
 			continue
@@ -174,6 +183,9 @@ func drawMatches(t *rapid.T) []*Match {
 		matches[i] = &Match{}
 		for range rapid.IntRange(0, 3).Draw(t, "clauses") {
 			matches[i].Any = append(matches[i].Any, drawClause(t))
+		}
+		if loose {
+			matches[i] = matches[i].loosened()
 		}
 	}
 	return matches

@@ -16,6 +16,7 @@ type Recipe struct {
 	missing  Missing
 	ipv6Bits int
 	local    bool          // what cannot be read counts as missing
+	loose    bool          // a path is that of LoosePath
 	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
 
@@ -183,6 +184,8 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byt
 	case kindIP:
 		out, ok := appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
 		return out, presentIf(ok)
+	case kindPath:
+		out = append(out, f.pathFor(r.loose)...)
 	case kindPathName:
 		if m != nil {
 			out = append(out, m.capture(f, a.name)...)

@@ -13,7 +13,8 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
-	homeless bool // some route wants an upstream, and there is none
+	asked    Facts // scratch for it
+	homeless bool  // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
@@ -24,6 +25,7 @@ type parser struct {
 	secretFiles []string // what is not read then
 	listens     []*node  // as file.Listen
 	idleTLS     []*node  // settings of tls that nothing needs
+	redacted    []*node  // as file.Log.Redact
 
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
@@ -103,6 +105,11 @@ func (p *parser) read(root *node) {
 	}
 	p.where()
 	p.who()
+	if v := p.top.get("paths"); v != nil {
+		form := ""
+		p.oneOf(v, "paths", pathForms, &form)
+		p.file.LoosePaths = form == "loose"
+	}
 	if v := p.top.get("reject"); v != nil {
 		p.file.Reject = p.reject(v, p.file.Reject, "")
 	}
@@ -111,6 +118,7 @@ func (p *parser) read(root *node) {
 	} else if p.top.lacks("rules") {
 		p.fail(1, 0, 1, "add rules:, or rules: [] for none", "no rules")
 	}
+	p.redactable()
 }
 
 // fingerprint remembers what each setting says, to tell later what has changed.
@@ -251,6 +259,7 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	p.state()
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}
@@ -259,21 +268,6 @@ func (p *parser) process() {
 	}
 	if v := p.top.get("log"); v != nil {
 		p.log(v)
-	}
-}
-
-func (p *parser) log(n *node) {
-	c := p.section(n, partLog, "log", " in log")
-	c.check()
-	l := &p.file.Log
-	if v := c.get("level"); v != nil {
-		p.oneOf(v, "level", logLevels, &l.Level)
-	}
-	if v := c.get("format"); v != nil {
-		p.oneOf(v, "format", logFormats, &l.Format)
-	}
-	if v := c.get("access"); v != nil {
-		p.oneOf(v, "access", logAccess, &l.Access)
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *parser) clause(n *node, what string) Clause {
 		}
 		switch key.text {
 		case "path":
-			c.Paths = readAll(p.source, value, "path", ParsePathPattern)
+			c.Paths = p.paths(value)
 		case "method":
 			c.Methods = readAll(p.source, value, "method", ParseMethod)
 		case "host":
@@ -117,10 +117,6 @@ func (p *parser) inGroups(n *node) []InGroup {
 
 // readAll reads a text, or each of a list of them, with parse.
 func readAll[T any](s *source, n *node, what string, parse func(string) (T, *TextError)) []T {
-	if n.shape == mapping && what == "path" {
-		s.failAt(n, "write a pattern", "a map for path %s", notYet)
-		return nil
-	}
 	var all []T
 	for _, item := range s.someOf(n, what) {
 		if s.tooMany(item) {
@@ -131,6 +127,50 @@ func readAll[T any](s *source, n *node, what string, parse func(string) (T, *Tex
 		}
 	}
 	return all
+}
+
+// paths reads a path of a match map: patterns, and regular expressions.
+func (p *parser) paths(n *node) []*Pattern {
+	var all []*Pattern
+	for _, item := range p.someOf(n, "path") {
+		if p.tooMany(item) {
+			break
+		}
+		pattern, ok := (*Pattern)(nil), false
+		if item.shape == mapping {
+			pattern, ok = p.regexp(item)
+		} else {
+			pattern, ok = readOne(p.source, item, "path", ParsePathPattern)
+		}
+		if ok {
+			all = append(all, pattern)
+		}
+	}
+	return all
+}
+
+// regexp reads { regex: … }.
+func (p *parser) regexp(n *node) (*Pattern, bool) {
+	c := p.section(n, partPath, "a path", " in path")
+	c.check()
+	v := c.get("regex")
+	if v == nil {
+		if c.lacks("regex") {
+			p.failAt(n, "write { regex: /users/[0-9]+ }, or a pattern", "no regex in path")
+		}
+		return nil, false
+	}
+	size := 0
+	pattern, ok := readOne(p.source, v, "regex", func(text string) (pattern *Pattern, err *TextError) {
+		pattern, size, err = parseRegexp(text)
+		return pattern, err
+	})
+	if before := p.regexps; ok {
+		if p.regexps += size; before <= maxRegexps && p.regexps > maxRegexps {
+			p.failAt(v, "use patterns, which an index finds", "the regular expressions of the file are too large together")
+		}
+	}
+	return pattern, ok && p.regexps <= maxRegexps
 }
 
 // someOf returns n itself, or its items when it is a list, which must have some.

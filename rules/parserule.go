@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gateway/limit"
@@ -74,6 +75,9 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.ruleName(c, r.Name, where)
 	if v := c.get("match"); v != nil {
 		r.Match, r.MatchText = p.match(v, "match"), matchText(v)
+		if p.file.LoosePaths {
+			r.Match = r.Match.loosened()
+		}
 		if v.shape == sequence && len(v.items) == 0 {
 			p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
 		}
@@ -97,6 +101,7 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.maxWait(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
+	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
 	p.penalty(c, &r)
@@ -195,6 +200,8 @@ func (p *parser) pathNames(r *RuleSpec, at *node) {
 		case ok:
 		case without == "":
 			p.failAt(at, "write a match with /:"+name+" in it", "path.%s: the rule has no match with :%s in it", name, name)
+		case strings.HasPrefix(without, regexpMark):
+			p.failAt(at, "write patterns with :"+name+" instead", "path.%s: a regular expression names no segment", name)
 		default:
 			p.failAt(at, "put :"+name+" into each pattern", "path.%s: pattern %s has no :%s", name, quote(without), name)
 		}

@@ -62,6 +62,9 @@ type Plan struct {
 	// Gen is the generation of the Table that holds Numbers: what a Claim names.
 	Gen     uint32
 	Numbers limit.Numbers
+	// Candidate are numbers that are counted beside it and never enforced, with a Live
+	// of their own; nil is none.
+	Candidate *Plan
 
 	algorithm string
 	zone      string // of its calendar; "" is none
@@ -77,9 +80,9 @@ type PlanLive struct {
 	// have one Table together, so that a client that changes its tier keeps its
 	// requests in progress counted.
 	Table *limit.Table
-	// What was decided under the plan, counted by the front door.
-	// Allowed are those that passed at once, Waited those that were given a turn;
-	// Blocked were refused for what the key did before.
+	// What was decided under the plan, counted by the front door; for a candidate,
+	// what would have been. Allowed are those that passed at once, Waited those that
+	// were given a turn; Blocked were refused for what the key did before.
 	Allowed, Waited, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
@@ -87,10 +90,10 @@ type PlanLive struct {
 }
 
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
-// PlanLive of the same plan of old, the same rule of the list in force, if there
+// PlanLive of was, the same plan of the same rule of the list in force, if there
 // is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil
 // when that is to be made; zone is that of the rule's calendar, or nil.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, old *Rule, base *Plan, zone *limit.Zone) (*Plan, *Error) {
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, zone *limit.Zone) (*Plan, *Error) {
 	numbers, err := r.numbers(spec, zone)
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
@@ -103,7 +106,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
 	identity := r.planIdentity(spec, ruleIdentity)
-	switch was := old.Plan(tier); {
+	switch {
 	case was != nil && was.Live.identity == identity && !(shares && was.Live.Table != base.Live.Table):
 		p.Live = was.Live
 	case shares:
@@ -130,6 +133,9 @@ func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 		return
 	}
 	p.Live.Table.Renew(p.Gen, now, p.Numbers, maxKeys)
+	if p.Candidate != nil {
+		p.Candidate.activate(now, maxKeys)
+	}
 }
 
 // Size returns the most units that a client can have at once: the burst of a

@@ -54,8 +54,9 @@ type Rule struct {
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
-	// DryRun says that it decides and counts but never refuses.
-	DryRun bool
+	// DryRun says that it decides and counts but never refuses, Switched that the file
+	// says otherwise.
+	DryRun, Switched bool
 	// Penalty is what repeated refusals earn.
 	Penalty PenaltySpec
 	// Reject is the answer to a request it refuses.
@@ -77,6 +78,7 @@ type Rule struct {
 	match  *Match
 	recipe *Recipe
 	costs  costs
+	beyond bool // see Beyond
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -132,6 +134,14 @@ func (r *Rule) Tables() []*limit.Table {
 	return tables
 }
 
+// Trials returns what its candidate counts in: one Table or none.
+func (r *Rule) Trials() []*limit.Table {
+	if r.Base.Candidate == nil {
+		return nil
+	}
+	return []*limit.Table{r.Base.Candidate.Live.Table}
+}
+
 // Hit is a rule that applies to a request, with the numbers that the request
 // falls under, the key it has there and the units it takes.
 type Hit struct {
@@ -142,6 +152,9 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+	// Instead says that the key is not in the request, and Key is that of what stands
+	// in for it.
+	Instead bool
 	// Pending says that the key is in the body, which is not read yet; Resolve
 	// finds it then.
 	Pending bool
@@ -158,6 +171,14 @@ func (h *Hit) Claim(c *limit.Claim) {
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}
+}
+
+// Trial makes c, which is zero, what the request would want of the plan's
+// candidate, which there is. It never refuses. Its Tag is left to the caller.
+func (h *Hit) Trial(c *limit.Claim) {
+	p := h.Plan.Candidate
+	c.Table, c.Gen, c.Key, c.N = p.Live.Table, p.Gen, h.Key, h.Cost
+	c.Mode, c.Pending = limit.DryRun, h.Rule.Pending()
 }
 
 // Route returns the first route that takes the request, or nil.
@@ -222,7 +243,7 @@ func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 // applies.
 func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
 	key, outcome := h.Rule.recipe.Digest(secret, f, m)
-	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	h.Key, h.Missing, h.Pending, h.Instead = key, outcome == KeyReject, outcome == KeyPending, outcome == KeyFallback
 	switch {
 	case outcome == KeySkip:
 		h.Rule.Live.Skipped.Add(1)
@@ -248,7 +269,7 @@ func (s *Set) Rule(name string) *Rule {
 func (s *Set) Tables() []*limit.Table {
 	tables := make([]*limit.Table, 0, len(s.Rules)+1)
 	for _, r := range s.Rules {
-		tables = append(tables, r.Tables()...)
+		tables = append(append(tables, r.Tables()...), r.Trials()...)
 	}
 	if s.Overload != nil {
 		tables = append(tables, s.Overload.Live.Table)

@@ -19,8 +19,10 @@ const (
 	partRespond  part = "respond"
 	partRule     part = "rule"
 	partMatch    part = "match"
+	partPath     part = "path"
 	partReject   part = "reject"
 	partTier     part = "tier"
+	partTrial    part = "candidate"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
 	partOverload part = "overload"
@@ -51,16 +53,16 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls",
+			"groups", "body_limit", "tls", "paths", "state",
 		},
 		later: []string{
-			"include", "jwt", "store", "paths", "state",
+			"include", "jwt", "store",
 		},
 	},
 	partUpstream: {
 		known: []string{
 			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls",
+			"max_conns", "host", "tls", "transport",
 		},
 	},
 	partTLS: {
@@ -84,12 +86,14 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "calendar", "max_wait", "penalty",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "calendar", "max_wait", "penalty",
 		},
-		later: []string{"store", "candidate"},
+		later: []string{"store"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
+	partPath:     {known: []string{"regex"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
+	partTrial:    {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
@@ -101,7 +105,7 @@ var settings = map[part]names{
 	partRefund:   {known: []string{"status", "upstream_error"}},
 	partCalendar: {known: []string{"zone"}},
 	partPenalty:  {known: []string{"after", "block", "max"}},
-	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partLog:      {known: []string{"level", "format", "access", "redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -114,7 +118,9 @@ var (
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
+	transports       = choice{known: []string{"direct", "net_http"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
+	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
 	clientAuths      = choice{known: []string{"require", "request"}}
 	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
@@ -147,6 +153,7 @@ var familiar = map[part]map[string]string{
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
+		"persist": "state", "levels": "state", "state_file": "state",
 	},
 	partUpstream: {
 		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
@@ -166,6 +173,10 @@ var familiar = map[part]map[string]string{
 		"strip_path": "strip_prefix", "client_max_body_size": "max_body", "body_limit": "max_body", "max_body_size": "max_body",
 	},
 	partTier: {
+		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
+	},
+	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partTrial: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
@@ -192,6 +203,9 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if p == partTrial && slices.Contains(settings[partRule].known, name) {
+			return "a candidate has only other numbers; make a second rule of it, with dry_run: true"
+		}
 		if p == partTier && slices.Contains(settings[partRule].known, name) {
 			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
 		}

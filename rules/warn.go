@@ -87,7 +87,7 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, j := range p.file.byRoute.mayCover(r.Match) {
+		for _, j := range p.file.byRoute.mayCover(r.Match, &p.asked) {
 			if j >= i {
 				break
 			}
@@ -239,7 +239,7 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for _, i := range p.file.byRule.mayCover(r.Match) {
+	for _, i := range p.file.byRule.mayCover(r.Match, &p.asked) {
 		o := &p.file.Rules[i]
 		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
