@@ -55,7 +55,16 @@ type Claim struct {
 	// decided, so that a list that has lowered it holds at once. It is for Tables
 	// of slots only.
 	Most *atomic.Int64
+	// Shared, unless nil, says how the claim is counted in the Limiter's Store. The
+	// Table is then what counts while the store cannot be asked; unless the claim
+	// is Closed, which is refused then, or Open, which passes.
+	Shared *Shared
+	// Open says that the claim passes when its store cannot be asked.
+	Open bool
 
+	// Fate says who decided the claim, Receipt what a store needs to settle it.
+	Fate    Fate
+	Receipt Receipt
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
@@ -97,6 +106,9 @@ type Verdict struct {
 	// key: the request is refused because memory is full. The claim's Result is
 	// not OK and has no Wait.
 	Full bool
+	// Lost says that the store of a Closed claim could not be asked, and that the
+	// request is refused for that.
+	Lost bool
 	// Wait is the longest Wait among the claims that refused, or Never. When OK it
 	// is how long the request has to wait for its turn: it has what it asked for but
 	// slots, which are to be asked for again, alone, when it leaves.
@@ -120,17 +132,25 @@ func (v *Verdict) refuse(wait time.Duration) {
 	v.Wait = longer(v.Wait, wait)
 }
 
-// Limiter decides requests in this process. The zero value is ready; it is safe
-// for concurrent use.
-type Limiter struct{}
+// Limiter decides requests: in this process, and in a Store that other gateways
+// ask too. The zero value is ready; it is safe for concurrent use.
+type Limiter struct {
+	// Store counts the claims that are Shared. Without one their Tables do.
+	Store Store
+}
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
 // no room. The decision is atomic: all States are computed and stored under the
 // locks of all their shards. It sorts claims in place and keeps them until
-// Grant.Done; it allocates nothing but what new keys need. The context is for
-// stores that wait; memory does not. Acquire panics on a negative N, on two
+// Grant.Done; it allocates nothing but what new keys need. Claims that are Shared
+// are asked for in the Store once all others had room; they are taken all or none
+// too, and what was taken here goes back when the Store refuses. That waits as long
+// as the Store does, whatever becomes of the context. Acquire panics on a negative N, on two
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
+	if l.Store != nil && anyShared(claims) {
+		return l.ask(now, claims, false)
+	}
 	sortClaims(claims)
 	v, fresh := look(claims, now)
 	for v.OK && fresh {
@@ -173,11 +193,32 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // not wait when this much refuses it already. Each Result is that of Acquire. It
 // does not look for places, so what it says yes to may still find memory full; and
 // by the time of an Acquire others may have come first. Else it is like Acquire.
-func (l *Limiter) Peek(now Instant, claims []Claim) Verdict { return peek(now, claims, false) }
+func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, true)
+		return v
+	}
+	return peek(now, claims, false)
+}
 
 // Try is Peek for a request that goes no further when this refuses it, which then
 // counts as a refusal.
-func (l *Limiter) Try(now Instant, claims []Claim) Verdict { return peek(now, claims, true) }
+func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
+	if l.Store == nil || !anyShared(claims) {
+		return peek(now, claims, true)
+	}
+	_, v := l.ask(now, claims, true)
+	if !v.OK { // a refusal counts where there are penalties, and that is here
+		here := 0
+		for here < len(claims) && claims[here].Fate == Here {
+			here++
+		}
+		if mine := peek(now, claims[:here], true); !mine.OK {
+			v.Wait = longer(v.Wait, mine.Wait)
+		}
+	}
+	return v
+}
 
 func peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
@@ -263,7 +304,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned, c.SettledAt, c.SettledSeq = false, 0, 0, 0
+		c.tight, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = false, 0, 0, 0, Here
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -564,6 +605,7 @@ type Outcome func(*Claim) int64
 // Grant that is dropped keeps everything it took. The zero Grant holds nothing.
 type Grant struct {
 	claims  []Claim
+	store   Store
 	settled uint32
 }
 
@@ -583,6 +625,17 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 		c := &claims[i]
 		if !c.Result.OK || c.released {
 			continue // a dry run that had no room, or what is back already
+		}
+		switch c.Fate {
+		case Here:
+		case There:
+			if canceled {
+				o = func(c *Claim) int64 { return c.N }
+			}
+			g.settleThere(c, now, o)
+			continue
+		default:
+			continue
 		}
 		n := int64(0)
 		switch {
@@ -619,7 +672,14 @@ func (g *Grant) Split() []Grant {
 func (g *Grant) Release(t *Table, now Instant) {
 	for i := range g.claims {
 		c := &g.claims[i]
-		if c.Table == t && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
+		if c.Table == t && c.Fate == There && c.Result.OK && !c.released {
+			if c.Shared.Terms.Algorithm == Concurrency {
+				c.released = true
+				g.settleThere(c, now, nil)
+			}
+			continue
+		}
+		if c.Table == t && c.gen != nil && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
 			c.released = true
 			c.Returned = t.settle(c, now, c.N)
 		}

@@ -41,7 +41,7 @@ const (
 	listBytes   = 48
 	sideBytes   = 48
 	recordBytes = 48
-	shardSize   = 144
+	shardSize   = 160
 )
 
 // sizes are the numbers of places a shard may have. They are such that no memory

@@ -100,7 +100,7 @@ func (e *Explained) look(x *exchange, s *Snapshot, body []byte, read bool) {
 	}
 	f := &rules.Facts{
 		Method: x.facts.Method, Host: x.facts.Host, Path: x.facts.Path, RawPath: x.facts.RawPath, RawQuery: x.facts.RawQuery,
-		Client: x.facts.Client, Header: x.facts.Header,
+		Client: x.facts.Client, Header: x.facts.Header, Now: x.facts.Now,
 	}
 	e.Facts = f
 	e.Blocked, e.Exempt = s.rules.Blocked(f), s.rules.Exempt(f)

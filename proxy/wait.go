@@ -16,8 +16,13 @@ const maxWaiting = 10_000
 // what it has been charged, its body if that was read for a key, and nothing else.
 func (x *exchange) await(v limit.Verdict) bool {
 	asked := x.at
-	x.at, x.seq = v.At, v.Seq // it is decided, but for slots
+	x.at, x.seq = v.At, v.Seq         // it is decided, but for slots
 	x.hold.Done(x.g.clock.Now(), nil) // slots that were needed to read the body
+	for i := range x.claims {
+		if c := &x.claims[i]; x.isSlot(c) { // of a store, which knows nothing of turns
+			x.grant.Release(c.Table, x.g.clock.Now())
+		}
+	}
 	if x.g.waiting.Add(1) > maxWaiting {
 		x.g.waiting.Add(-1)
 		x.grant.Cancel(x.g.clock.Now())
@@ -68,7 +73,7 @@ func (x *exchange) depart(now limit.Instant) bool {
 	for i := range x.claims {
 		from, to := &x.claims[i], &late[i]
 		to.Table, to.Gen, to.Mode, to.Tag, to.Key, to.Most = from.Table, from.Gen, limit.DryRun, from.Tag, from.Key, from.Most
-		if x.isSlot(from) {
+		if to.Shared, to.Open = from.Shared, from.Open; x.isSlot(from) {
 			to.Mode, to.Closed, to.N, to.Spare = from.Mode, from.Closed, from.N, from.Spare
 		}
 	}

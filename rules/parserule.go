@@ -106,6 +106,13 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.costs(c, &r)
 	p.penalty(c, &r)
 	p.turns(c, &r)
+	if v := c.get("store"); v != nil {
+		if text, ok := p.textLike(v, "store", "memory"); ok && text != "memory" {
+			p.failAt(v, "write store: memory, or leave it out for the file's store", "store %s: a rule has only memory for itself", quote(text))
+		}
+		r.InProcess = true
+	}
+	p.countable(c, &r)
 	return r
 }
 
@@ -143,6 +150,7 @@ func (p *parser) key(c *section, r *RuleSpec) {
 			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
 				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
 			} else {
+				p.verifies(v, missing.attr)
 				r.Missing = missing
 			}
 		}
@@ -186,6 +194,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 		case slices.Contains(parts, a):
 			p.failAt(item, "remove it", "key %s is named twice", quote(text))
 		default:
+			p.verifies(item, a)
 			parts = append(parts, a)
 		}
 	}

@@ -28,7 +28,7 @@ func Schema() []byte {
 	clause := partMatch.schema(explanations[partMatch])
 	clause["minProperties"] = 1
 	clause["patternProperties"] = object{
-		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|query\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
+		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|(?:query|jwt)\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
 	}
 	definitions["clause"] = clause
 	file := partFile.schema(explanations[partFile])
@@ -184,6 +184,10 @@ func together(p part) object {
 			return object{"properties": object{"set": set, "remove": oneOrList(takes{"", set["propertyNames"].(object)}, 0).schema}}
 		}
 		return with(inside("request", edit(slices.Concat(ofConnection, ofRequest), "X-Forwarded")), inside("response", edit(slices.Concat(ofConnection, ofResponse))))
+	case partStore:
+		return has("redis")
+	case partRedis:
+		return has("url", "replicas")
 	case partRespond:
 		empty := with(has("status", "body"), inside("status", object{"enum": []int{204, 205, 304}}))
 		return object{"dependencies": object{"content_type": []string{"body"}}, "allOf": []object{when(empty, inside("body", object{"enum": []string{""}}))}}
@@ -203,7 +207,7 @@ func together(p part) object {
 		return object{"required": []string{"servers"}, "allOf": []object{inside("servers", not(anyOf(backup, object{"type": "array", "minItems": 1, "items": backup})))}}
 	case partAdmin:
 		return anyOf(has("token"), inside("listen", anyOf(loopAddress().schema, object{"enum": []string{"off"}})))
-	case partSecret:
+	case partSecret, partJWT:
 		return object{"minProperties": 1, "maxProperties": 1}
 	case partPenalty:
 		return with(has("after", "block"), inside("after", plain))

@@ -26,6 +26,8 @@ type Set struct {
 	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
 	byRule, byRoute, exempt, block *index
 
+	verifier *verifier // of tokens; nil where the file has no jwt
+
 	secret *limit.Secret
 	budget *limit.Budget
 }
@@ -51,6 +53,8 @@ type Rule struct {
 	// Closed says that a request is refused when the rule cannot decide, Open that
 	// it passes the rule by.
 	Closed, Open bool
+	// InProcess says that it is counted in this process alone.
+	InProcess bool
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
@@ -106,6 +110,17 @@ func (r *Rule) plan(f *Facts) *Plan {
 	return r.Base
 }
 
+// ReadsBody reports whether the key, or what stands in for it, is in the body.
+func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
+
+// counted returns where a rule is counted.
+func (r *Rule) counted() string {
+	if r.InProcess {
+		return "memory"
+	}
+	return "redis"
+}
+
 // Skips reports whether the rule passes requests by that lack its key.
 func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }
 
@@ -155,8 +170,8 @@ type Hit struct {
 	// Instead says that the key is not in the request, and Key is that of what stands
 	// in for it.
 	Instead bool
-	// Pending says that the key is in the body, which is not read yet; Resolve
-	// finds it then.
+	// Pending says that the key is in the body, which is not read yet, or in a token
+	// that is to be verified later; Resolve finds it then.
 	Pending bool
 	// Doubt is KeyUnreadable, KeyTooLong or KeyNoMemory for a key that cannot be
 	// told from the request, under a rule that is Closed. Key is then nothing.
@@ -168,6 +183,7 @@ type Hit struct {
 func (h *Hit) Claim(c *limit.Claim) {
 	c.Table, c.Gen, c.Key, c.N, c.Most = h.Plan.Live.Table, h.Plan.Gen, h.Key, h.Cost, h.Plan.slots
 	c.Closed, c.Pending = h.Rule.Closed, h.Rule.Pending()
+	c.Shared, c.Open = h.Plan.Shared, h.Rule.Open
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}
@@ -183,6 +199,7 @@ func (h *Hit) Trial(c *limit.Claim) {
 
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
+	f.verifier = s.verifier
 	if i := s.byRoute.first(f); i >= 0 {
 		return s.Routes[i]
 	}
@@ -190,10 +207,16 @@ func (s *Set) Route(f *Facts) *Route {
 }
 
 // Blocked reports whether the request is to be answered with 403 before any rule.
-func (s *Set) Blocked(f *Facts) bool { return s.block != nil && s.block.first(f) >= 0 }
+func (s *Set) Blocked(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.block != nil && s.block.first(f) >= 0
+}
 
 // Exempt reports whether no rule applies to the request; Match then has no hits.
-func (s *Set) Exempt(f *Facts) bool { return s.exempt != nil && s.exempt.first(f) >= 0 }
+func (s *Set) Exempt(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.exempt != nil && s.exempt.first(f) >= 0
+}
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
@@ -226,7 +249,8 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	return append(hits, h)
 }
 
-// Resolve finds the keys of the hits that are Pending, once f has the body. It
+// Resolve finds the keys of the hits that are Pending, once f has the body and its
+// token may be verified. It
 // returns hits without those whose rule turns out not to apply.
 func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 	kept := hits[:0]

@@ -36,11 +36,14 @@ const (
 	partHealth   part = "health"
 	partBalance  part = "balance"
 	partSecret   part = "secret"
+	partStore    part = "store"
+	partRedis    part = "redis"
 
 	partTLS         part = "tls"
 	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 	partGroupFile   part = "values of a group"
+	partJWT         part = "jwt"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -52,11 +55,11 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "state",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
+			"groups", "body_limit", "tls", "paths", "state", "jwt",
 		},
 		later: []string{
-			"include", "jwt", "store",
+			"include",
 		},
 	},
 	partUpstream: {
@@ -72,6 +75,7 @@ var settings = map[part]names{
 	},
 	partCertificate: {known: []string{"cert", "key"}},
 	partGroupFile:   {known: []string{"file"}},
+	partJWT:         {known: []string{"secret", "public_key_file", "jwks_file"}},
 	partServer:      {known: []string{"url", "weight", "backup"}},
 	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
 	partBalance:     {known: []string{"hash"}},
@@ -86,9 +90,8 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "calendar", "max_wait", "penalty",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty",
 		},
-		later: []string{"store"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
@@ -100,6 +103,8 @@ var settings = map[part]names{
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
 	partAdmin:    {known: []string{"listen", "token"}},
 	partSecret:   {known: []string{"file", "env", "credential"}},
+	partStore:    {known: []string{"redis"}},
+	partRedis:    {known: []string{"url", "password", "ca", "timeout", "prefix", "replicas"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
@@ -176,6 +181,11 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
 	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partJWT: {
+		"public_key": "public_key_file", "key": "public_key_file", "key_file": "public_key_file", "pem": "public_key_file", "cert": "public_key_file",
+		"jwks": "jwks_file", "jwk": "jwks_file", "keys": "jwks_file", "jwks_uri": "jwks_file", "jwks_url": "jwks_file", "hmac": "secret",
+		"secret_file": "secret",
+	},
 	partTrial: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
@@ -188,7 +198,13 @@ var familiar = map[part]map[string]string{
 	partRespond:   {"code": "status", "text": "body"},
 	partReject:    {"code": "status", "message": "detail"},
 	partAdmin:     {"address": "listen", "addr": "listen", "bind": "listen", "password": "token", "key": "token", "secret": "token"},
-	partSecret:    {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
+	partStore:     {"valkey": "redis", "url": "redis", "type": "redis", "addr": "redis", "address": "redis"},
+	partRedis: {
+		"address": "url", "addr": "url", "addrs": "url", "addresses": "url", "host": "url", "hosts": "url", "port": "url", "endpoints": "url", "urls": "url",
+		"db": "url", "database": "url", "username": "url", "user": "url", "tls": "url", "sentinel": "url", "cluster": "url", "nodes": "url",
+		"pass": "password", "auth": "password", "key_prefix": "prefix", "namespace": "prefix", "gateways": "replicas", "instances": "replicas", "ca_file": "ca",
+	},
+	partSecret: {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
 }
 
 // names returns all settings of a part.
