@@ -35,6 +35,8 @@ type Record struct {
 	Upstream, Route, Rule, DryRun, Candidate string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
+	// Waited is how long it waited for its turn.
+	Waited time.Duration
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// PathCut says that the line does not hold the path of Target: it is too long, or
