@@ -46,7 +46,8 @@ type source struct {
 	searched int   // the line looked at last for a secret
 	secretAt []int // where one is there, as of FindStringIndex
 
-	patterns int // alternatives of all matches so far
+	foreign  bool // the file is none of ours: a $ means nothing in it
+	patterns int  // alternatives of all matches so far
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
 	// it comes from.
 	harmless map[*node]bool

@@ -82,7 +82,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, cmd := range []*cobra.Command{
-		newRun(), newDemo(), newCheck(), newExplain(), newConfig(), newReload(), newStatus(), newKeys(), newRule(), newHealthcheck(), newSchema(), newHashKey(),
+		newRun(), newDemo(), newCheck(), newExplain(), newConfig(), newReload(), newStatus(), newKeys(), newRule(), newHealthcheck(), newSchema(), newImport(), newHashKey(),
 		newCompletion(), newMan(), newVersion(), newRulesHelp(),
 	} {
 		if cmd.Args == nil {
