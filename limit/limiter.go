@@ -55,7 +55,16 @@ type Claim struct {
 	// decided, so that a list that has lowered it holds at once. It is for Tables
 	// of slots only.
 	Most *atomic.Int64
+	// Shared, unless nil, says how the claim is counted in the Limiter's Store. The
+	// Table is then what counts while the store cannot be asked; unless the claim
+	// is Closed, which is refused then, or Open, which passes.
+	Shared *Shared
+	// Open says that the claim passes when its store cannot be asked.
+	Open bool
 
+	// Fate says who decided the claim, Receipt what a store needs to settle it.
+	Fate    Fate
+	Receipt Receipt
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
@@ -63,6 +72,10 @@ type Claim struct {
 	// Returned is how many of the N units came back in the end; negative when more
 	// were charged. Grant.Done sets it.
 	Returned int64
+	// SettledAt and SettledSeq say when it was settled, as Verdict.At and Seq say it
+	// of decisions; they are 0 as long as nothing in the Table has changed by that.
+	SettledAt  Instant
+	SettledSeq uint64
 
 	s      *shard
 	over   *overflow
@@ -87,21 +100,39 @@ type Verdict struct {
 	// key: the request is refused because memory is full. The claim's Result is
 	// not OK and has no Wait.
 	Full bool
+	// Lost says that the store of a Closed claim could not be asked, and that the
+	// request is refused for that.
+	Lost bool
 	// Wait is the longest Wait among the claims that refused, or Never.
 	Wait time.Duration
+	// At is the instant at which it was decided: that of the caller, or the latest
+	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
+	// the decisions and the settlements of all Tables of a Budget. Of two that have a
+	// key in common the earlier one has the lower Seq and no later At; so whoever
+	// takes them in the order of (At, Seq) repeats what was decided.
+	At  Instant
+	Seq uint64
 }
 
-// Limiter decides requests in this process. The zero value is ready; it is safe
-// for concurrent use.
-type Limiter struct{}
+// Limiter decides requests: in this process, and in a Store that other gateways
+// ask too. The zero value is ready; it is safe for concurrent use.
+type Limiter struct {
+	// Store counts the claims that are Shared. Without one their Tables do.
+	Store Store
+}
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
 // no room. The decision is atomic: all States are computed and stored under the
 // locks of all their shards. It sorts claims in place and keeps them until
-// Grant.Done; it allocates nothing but what new keys need. The context is for
-// stores that wait; memory does not. Acquire panics on a negative N, on two
+// Grant.Done; it allocates nothing but what new keys need. Claims that are Shared
+// are asked for in the Store once all others had room; they are taken all or none
+// too, and what was taken here goes back when the Store refuses. That waits as long
+// as the Store does, whatever becomes of the context. Acquire panics on a negative N, on two
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
+	if l.Store != nil && anyShared(claims) {
+		return l.ask(now, claims, false)
+	}
 	sortClaims(claims)
 	v, fresh := look(claims, now)
 	for v.OK && fresh {
@@ -116,6 +147,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
 	}
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		switch {
@@ -138,8 +170,13 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // does not look for places, so what it says yes to may still find memory full; and
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, true)
+		return v
+	}
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
@@ -152,10 +189,17 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
-	v.OK = true
+	v.OK, v.At = true, now
 	for i := range claims {
 		c := &claims[i]
 		c.look(now)
+		v.At = max(v.At, c.at)
+	}
+	for i := range claims {
+		c := &claims[i]
+		if c.at != v.At {
+			c.see(now, v.At) // a request is decided at one instant, by all of its claims
+		}
 		switch {
 		case c.Result.OK:
 			fresh = fresh || !c.found
@@ -165,6 +209,14 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		}
 	}
 	return v, fresh
+}
+
+// number returns the next number of a decision; all claims hold their locks.
+func number(claims []Claim) uint64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	return claims[0].Table.budget.decisions.Add(1)
 }
 
 // cramped returns a claim whose shard should grow before it gets its place, or nil.
@@ -194,7 +246,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned = false, 0
+		c.tight, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = false, 0, 0, 0, Here
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -224,13 +276,22 @@ func (c *Claim) look(now Instant) {
 	c.s, c.over, c.place = s, nil, 0
 	c.found, c.stored, c.reserved, c.released = false, false, false, false
 	if s == nil {
-		c.at = max(now, Instant(t.latest.Load()))
+		c.see(now, max(now, Instant(t.latest.Load())))
+		return
+	}
+	c.see(now, max(now, s.latest))
+}
+
+// see computes what the take would do at the instant at.
+func (c *Claim) see(now, at Instant) {
+	s := c.s
+	c.at, c.place, c.found, c.stored = at, 0, false, false
+	if s == nil {
 		c.next = State{}
 		c.ask(home{}, now)
 		return
 	}
-	c.at = max(now, s.latest)
-	s.latest = c.at
+	s.latest = at
 	i, found := s.find(c.Key)
 	if !found {
 		c.next = State{}
@@ -238,7 +299,7 @@ func (c *Claim) look(now Instant) {
 		return
 	}
 	c.place, c.found, c.next = int32(i), true, s.states[i]
-	if g := t.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
@@ -472,6 +533,7 @@ type Outcome func(*Claim) int64
 // Grant that is dropped keeps everything it took. The zero Grant holds nothing.
 type Grant struct {
 	claims  []Claim
+	store   Store
 	settled uint32
 }
 
@@ -490,6 +552,14 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		if !c.Result.OK || c.released {
 			continue // a dry run that had no room, or what is back already
 		}
+		switch c.Fate {
+		case Here:
+		case There:
+			g.settleThere(c, now, o)
+			continue
+		default:
+			continue
+		}
 		n := int64(0)
 		switch {
 		case c.gen.nums.Slots:
@@ -501,6 +571,20 @@ func (g *Grant) Done(now Instant, o Outcome) {
 			c.Returned = c.Table.settle(c, now, n)
 		}
 	}
+}
+
+// Split returns a Grant for each claim, in the order the claims are in now, so that
+// each can be settled at an instant of its own; g holds nothing any more. It must not
+// run at the same time as Done.
+func (g *Grant) Split() []Grant {
+	list := make([]Grant, len(g.claims))
+	if atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
+		for i := range g.claims {
+			list[i].claims = g.claims[i : i+1 : i+1]
+		}
+		g.claims = nil
+	}
+	return list
 }
 
 // Release gives back the slots that the Grant holds of t before its end, once;

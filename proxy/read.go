@@ -15,12 +15,13 @@ import (
 // is answered here, and read returns false; no rule and no upstream sees it.
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
-	x.limits, x.headers, x.keep, x.secrets = snap.timeouts, snap.headers, snap.keep, snap.secrets
+	x.limits, x.headers, x.keep, x.redact = snap.timeouts, snap.headers, snap.keep, snap.redact
 	x.meet()
 	x.takeBody()
 	var client netip.Addr
 	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
 	x.id = requestID(r, x.trusted)
+	f.Now = x.start
 	f.Method, f.Client, f.Header, f.RawQuery = r.Method, client, r.Header, r.URL.RawQuery
 	if p := x.malformed(snap); p.status != 0 {
 		x.fail(p)
@@ -39,6 +40,12 @@ func (x *exchange) read(snap *Snapshot) bool {
 		return false
 	}
 	f.Path = x.path.Normal
+	if snap.rules.File.LoosePaths {
+		if _, err = f.LoosePath(); err != nil {
+			x.fail(problem{status: http.StatusBadRequest, detail: sentence(err)})
+			return false
+		}
+	}
 	return true
 }
 

@@ -81,16 +81,17 @@ func TestATrickledBodyIs408(t *testing.T) {
 
 func TestASlowHonestUploadLives(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newSite(t, "timeouts: { read: 500ms }\n"+openRules, swallow)
+	s := newSite(t, "timeouts: { read: 2s }\n"+openRules, swallow)
 	both(t, func(t *testing.T, c *http.Client) {
-		// 12 KiB in 1.2 s: twice and more the span, with some 4 KiB in each.
-		req, _ := http.NewRequest("POST", "http://"+s.addr, &trickle{12 << 10, 1 << 10, 100 * time.Millisecond})
+		// 180 KiB in 4.5 s: twice and more the span, with some 80 KiB in each where at most 4 are asked for,
+		// so that a machine which is busy for a second is not taken for a client that is slow.
+		req, _ := http.NewRequest("POST", "http://"+s.addr, &trickle{180 << 10, 4 << 10, 100 * time.Millisecond})
 		res, err := c.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		if body, _ := io.ReadAll(res.Body); res.StatusCode != 200 || string(body) != "12288 bytes" {
+		if body, _ := io.ReadAll(res.Body); res.StatusCode != 200 || string(body) != "184320 bytes" {
 			t.Errorf("%d %q", res.StatusCode, body)
 		}
 	})

@@ -22,7 +22,7 @@ type Snapshot struct {
 	headers   limitHeaders // that are sent
 	bodyLimit int64        // most of a body that is read to find a key
 	keep      []string     // headers that rules read, under canonical names
-	secrets   []string     // query parameters that rules are keyed on
+	redact    *rules.Redaction
 }
 
 // Build compiles file into a Snapshot to follow prev, which may be nil. It may
@@ -45,8 +45,8 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
 		routes:  make(map[string]*routeStats, len(set.Routes)),
 		headers: limitHeadersOf(file.RateLimitHeaders), bodyLimit: file.BodyLimit,
-		keep:    set.HeadersRead(),
-		secrets: set.QueryKeys(),
+		keep:   set.HeadersRead(),
+		redact: set.Redaction(),
 	}
 	var errs rules.ErrorList
 	for i := range file.Upstreams {

@@ -151,13 +151,42 @@ type converter struct {
 	aliased     int // values that aliases stand for
 	substituted int // bytes of the values of variables
 	pauses      pauses
+	nodes       []node  // made ahead: a file has many, and all are dropped together
+	links       []*node // the same, for their keys and items
+}
+
+// node returns a node for a value at y.
+func (c *converter) node(y *yaml.Node) *node {
+	const ahead = 128
+	if len(c.nodes) == 0 {
+		c.nodes = make([]node, ahead)
+	}
+	n := &c.nodes[0]
+	c.nodes = c.nodes[1:]
+	n.line, n.col, n.size = y.Line, y.Column, 1
+	return n
+}
+
+// list returns an empty list that n nodes can be appended to.
+func (c *converter) list(n int) []*node {
+	const ahead = 512
+	if n > ahead/8 {
+		return make([]*node, 0, n)
+	}
+	if len(c.links) < n {
+		c.links = make([]*node, ahead)
+	}
+	list := c.links[:0:n]
+	c.links = c.links[n:]
+	return list
 }
 
 func (c *converter) convert(y *yaml.Node, depth int) *node {
 	if y.Kind == yaml.AliasNode {
 		return c.alias(y)
 	}
-	n := &node{line: y.Line, col: y.Column, size: 1, open: true}
+	n := c.node(y)
+	n.open = true
 	if y.Anchor != "" {
 		c.anchors[y] = n
 		n.col += anchorWidth(c.from(n.line, n.col))
@@ -171,7 +200,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 		c.scalar(n, y)
 	case y.Kind == yaml.SequenceNode:
 		n.shape = sequence
-		n.items = make([]*node, 0, len(y.Content))
+		n.items = c.list(len(y.Content))
 		for _, item := range y.Content {
 			n.add(nil, c.convert(item, depth+1))
 		}
@@ -186,7 +215,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 // alias returns what an alias stands for. All aliases of a file together may
 // stand for as many values as a file may have.
 func (c *converter) alias(y *yaml.Node) *node {
-	n := &node{line: y.Line, col: y.Column, size: 1}
+	n := c.node(y)
 	width := utf8.RuneCountInString(y.Value) + 1
 	target := c.anchors[y.Alias]
 	switch {
@@ -235,10 +264,11 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 	if len(y.Content) > 2*fewKeys {
 		seen = make(map[string]*node, len(y.Content)/2)
 	}
-	n.keys, n.items = make([]*node, 0, len(y.Content)/2), make([]*node, 0, len(y.Content)/2)
+	n.keys, n.items = c.list(len(y.Content)/2), c.list(len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, partial := y.Content[i], n.partial
-		k := &node{shape: scalar, text: key.Value, line: key.Line, col: key.Column, size: 1}
+		k := c.node(key)
+		k.shape, k.text = scalar, key.Value
 		n.partial = true
 		switch {
 		case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!null":

@@ -118,7 +118,7 @@ func (w *way) capture(f *Facts, name string) string {
 		if p == nil {
 			continue
 		}
-		if seg, ok := p.capture(f.Path, name); ok {
+		if seg, ok := p.capture(f.pathFor(p.loose), name); ok {
 			return seg
 		}
 	}

@@ -104,8 +104,12 @@ func (w *way) axes(do func(axis, []string)) {
 	if w.clause == nil {
 		return
 	}
-	if p := w.pattern(); p != nil && !p.anyPath() {
-		do(axis{kind: axisPath}, []string{p.text[max(0, strings.IndexByte(p.text, '/')):]})
+	if p := w.pattern(); p != nil && !p.anywhere() {
+		text := p.text[max(0, strings.IndexByte(p.text, '/')):]
+		if p.re != nil {
+			text = joined(p.segs)
+		}
+		do(axis{kind: axisPath}, []string{text})
 	}
 	if !w.clause.IP.Empty() {
 		do(axis{kind: axisAddr}, []string{w.clause.IP.spans[0].from.String()})
@@ -117,7 +121,7 @@ func (w *way) axes(do func(axis, []string)) {
 		do(axis{kind: axisHost}, append(exact, below...))
 	}
 	for i := range w.clause.Values {
-		if is := &w.clause.Values[i]; !slices.ContainsFunc(w.clause.Values[:i], is.same) {
+		if is := &w.clause.Values[i]; is.Attribute.kind != kindJWT && !slices.ContainsFunc(w.clause.Values[:i], is.same) {
 			if keys := is.keys(); keys != nil {
 				do(axis{kind: axisValue, attr: is.Attribute}, keys)
 			}
@@ -180,8 +184,9 @@ func (b *builder) byPath(s *split, ways []uint32, used []axis) (rest []uint32) {
 	s.paths = &pathNode{}
 	for _, n := range ways {
 		b.pauses.step()
-		if p := b.ways[n].pattern(); p != nil && !p.anyPath() {
+		if p := b.ways[n].pattern(); p != nil && !p.anywhere() {
 			s.paths.add(p, n)
+			s.paths.loose = p.loose // all of one index are, or none
 		} else {
 			rest = append(rest, n)
 		}

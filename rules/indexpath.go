@@ -9,6 +9,7 @@ type pathNode struct {
 	globs []globStep       // text with "*" in it
 	end   *place           // patterns that end here
 	deep  *place           // patterns that end here in "**"
+	loose bool             // of the root: paths are looked up in their loose form
 }
 
 type globStep struct {
@@ -18,10 +19,11 @@ type globStep struct {
 
 // find appends what is found under the request's path.
 func (p *pathNode) find(f *Facts, found []uint32) []uint32 {
-	if f.Path == "" || f.Path[0] != '/' {
+	path := f.pathFor(p.loose)
+	if path == "" || path[0] != '/' {
 		return found
 	}
-	return p.walk(f, f.Path[1:], found)
+	return p.walk(f, path[1:], found)
 }
 
 // walk appends what is found below p under the rest of a path. No place is met

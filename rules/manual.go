@@ -72,6 +72,7 @@ func Manual() []Settings {
 			}
 			if name == "match" {
 				add(partMatch, path)
+				add(partPath, path+".path")
 			}
 		}
 	}

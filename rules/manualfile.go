@@ -21,14 +21,14 @@ func manualFile() map[part][]manualEntry {
 			{"jwt", settingsOf("jwt"), "How the signatures of tokens are verified, whose claims are the attributes jwt.<claim>."},
 			{"reject", settingsOf(partReject), "The answer to a refused request; a rule may have its own."},
 			{"ratelimit_headers", oneWord(rateLimitHeaders), "Which limit headers answers carry: draft-11 is RateLimit and RateLimit-Policy, legacy RateLimit-Limit, -Remaining, -Reset and X-RateLimit-*."},
-			{"store", either("memory, or settings: redis", takes{"", object{"enum": []any{"memory"}}}, takes{"", ref("store")}), "Where counters live: in this process, or shared by several gateways."},
+			{"store", either("memory, or settings: redis", takes{"", object{"enum": []any{"memory"}}}, settingsOf(partStore)), "Where counters live: in this process, or shared by several gateways."},
 			{"max_keys", number(1000, maxNumber), "The most keys that a rule remembers; a rule may have its own."},
 			{"max_memory", aSize(), "The most memory of all counters together."},
 			{"paths", oneWord(choice{known: []string{"strict", "loose"}}), "loose: rules match paths without regard to case and to what follows a semicolon in a segment, for upstreams that do so."},
 			{"body_limit", aSize(), "The most bytes of a body that are read to find body.<field>."},
 			{"limits", settingsOf(partLimits), "Bounds on the head of a request, and on connections."},
 			{"timeouts", settingsOf(partTimeouts), "Bounds on how slow the public side may be; none is a bound on total time, and 0 is none."},
-			{"state", anyText(), "Where levels are kept over a restart: a path, or off."},
+			{"state", either("the path of a file, or off", takes{"", object{"allOf": []object{filePath().schema, {"type": "string", "not": object{"pattern": `/$`}}}}}, takes{"", object{"enum": []any{"off", false}}}), "The file in which what clients have used outlives a restart. Default $STATE_DIRECTORY/levels, without that variable off."},
 			{"overload", settingsOf(partOverload), "Bounds the requests in progress in the whole gateway; what is over it is answered 503."},
 			{"admin", either("an address, off, or settings: listen, token", loopAddress(), takes{"", object{"enum": []any{"off"}}}, settingsOf(partAdmin)), "The admin listener: status, metrics, reload. Where other machines can reach it, it needs a token."},
 			{"log", settingsOf(partLog), "What is logged, and how."},
@@ -66,7 +66,7 @@ func manualFile() map[part][]manualEntry {
 			{"level", oneWord(logLevels), "The least level that is logged."},
 			{"format", oneWord(logFormats), "auto: text on a terminal, else json."},
 			{"access", oneWord(logAccess), "The access log, one line a request. auto: text on a terminal, else json."},
-			{"redact", oneOrList(anyText(), 0), "Headers and query values that logs do not show, beside the built-in ones."},
+			{"redact", eachOnce(oneOrList(aText("query.<name>, path.<name>, header.Referer or header.User-Agent", anAttribute("ip", "ip/", "host", "method", "path", "route", "global")), 0)), "What the access log does not show of a request, beside what it never shows."},
 		},
 		partTLS: {
 			{"domains", eachOnce(oneOrList(aText("a host name like api.example.com", `[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*`), 1)), "The hosts for which a certificate is ordered and renewed."},
@@ -90,15 +90,16 @@ func manualFile() map[part][]manualEntry {
 			{"public_key_file", filePath(), "The public key, in PEM, of tokens that are signed with RS, PS, ES or EdDSA; read again when it changes."},
 			{"jwks_file", filePath(), "A set of keys (RFC 7517); read again when it changes."},
 		},
-		"store": {
-			{"redis", settingsOf("redis"), "Counters in Redis or Valkey, shared by several gateways."},
+		partStore: {
+			{"redis", settingsOf(partRedis), "Counters in Redis or Valkey, shared by several gateways."},
 		},
-		"redis": {
-			{"url", oneOrList(anyText(), 1), "redis://, rediss:// or redis-sentinel://; several for a cluster."},
+		partRedis: {
+			{"url", oneOrList(aText("a URL like redis://10.0.0.5:6379", storeURLPattern), 1), "redis://, rediss:// or redis-sentinel://; several for a cluster."},
 			{"password", secret(), "The password."},
+			{"ca", filePath(), "The authorities, in PEM, that are believed instead of the system's."},
 			{"timeout", aDuration(), "How long a decision may wait for the store."},
-			{"prefix", anyText(), "What the names of keys begin with."},
-			{"replicas", number(1, maxNumber), "How many gateways share the store: after a failure each counts by itself with its share of the limit."},
+			{"prefix", aText("1 to 24 of A-Z, a-z, 0-9, ., - and _", inner(storePrefix)), "What the names of keys begin with."},
+			{"replicas", number(1, 100_000), "How many gateways share the store: after a failure each counts by itself with its share of the limit."},
 		},
 		partGroupFile: {
 			{"file", filePath(), "A file with one value a line; # begins a comment. It is watched."},

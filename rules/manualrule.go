@@ -14,6 +14,7 @@ func manualRule() map[part][]manualEntry {
 			{"resolve", aDuration(), "How often a server's name is looked up again; 0 or at least 1s."},
 			{"max_conns", number(0, 1_000_000), "The most requests in progress at one server; 0 is no bound."},
 			{"host", oneWord(hosts), "preserve sends the client's Host, upstream the server's name."},
+			{"transport", oneWord(transports), "How HTTP/1.1 is spoken: direct in the request's own goroutine, net_http by Go's http.Transport."},
 			{"tls", settingsOf(partUpstreamTLS), "How https servers are spoken to."},
 		},
 		partServer: {
@@ -129,12 +130,15 @@ func manualRule() map[part][]manualEntry {
 			{"jitter", share("100%"), "How much later Retry-After may be than it must, so that clients do not all come back at once."},
 		},
 		partMatch: {
-			{"path", oneOrList(aText("a path pattern; * may be a part of a segment", clausePathPattern), 1), "The path."},
+			{"path", oneOrList(either("a path pattern, in which * may be a part of a segment, or { regex: /users/[0-9]+ }", aText("", clausePathPattern), settingsOf(partPath)), 1), "The path."},
 			{"method", oneOrList(aText("a method", "[!#$%&'*+.^`|~0-9A-Z_-]+"), 1), "The method; GET takes HEAD, too."},
 			{"host", oneOrList(aText("a host, perhaps with *", hostPattern), 1), "The host, without its port."},
 			{"ip", oneOrList(aText("an address, a CIDR or private", prefixPattern), 1), "The client's address."},
 			{"group", oneOrList(anyText(), 1), "A group that the client is in."},
 			{"not", match(), "What must not match."},
+		},
+		partPath: {
+			{"regex", aText("a regular expression (RE2)", `[^\n]+`), "It must take the whole path, from its first slash on."},
 		},
 	}
 }

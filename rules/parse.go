@@ -13,7 +13,8 @@ type parser struct {
 	top  *section
 	// compared is how much work comparing matches with each other has been.
 	compared int
-	homeless bool // some route wants an upstream, and there is none
+	asked    Facts // scratch for it
+	homeless bool  // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
@@ -24,10 +25,12 @@ type parser struct {
 	secretFiles []string // what is not read then
 	listens     []*node  // as file.Listen
 	idleTLS     []*node  // settings of tls that nothing needs
+	redacted    []*node  // as file.Log.Redact
 
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
 	// membersBroken something of what they list.
+	claimed                     bool // something asks for a claim of a token
 	named                       map[string]int
 	used                        map[string]bool
 	groupsBroken, membersBroken bool
@@ -96,6 +99,9 @@ func (p *parser) read(root *node) {
 	}
 	p.public()
 	p.process()
+	if v := p.top.get("jwt"); v != nil {
+		p.jwt(v)
+	}
 	if v := p.top.get("groups"); v != nil {
 		p.groups(v)
 	} else {
@@ -103,6 +109,11 @@ func (p *parser) read(root *node) {
 	}
 	p.where()
 	p.who()
+	if v := p.top.get("paths"); v != nil {
+		form := ""
+		p.oneOf(v, "paths", pathForms, &form)
+		p.file.LoosePaths = form == "loose"
+	}
 	if v := p.top.get("reject"); v != nil {
 		p.file.Reject = p.reject(v, p.file.Reject, "")
 	}
@@ -111,6 +122,7 @@ func (p *parser) read(root *node) {
 	} else if p.top.lacks("rules") {
 		p.fail(1, 0, 1, "add rules:, or rules: [] for none", "no rules")
 	}
+	p.redactable()
 }
 
 // fingerprint remembers what each setting says, to tell later what has changed.
@@ -251,6 +263,10 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	p.state()
+	if v := p.top.get("store"); v != nil {
+		p.store(v)
+	}
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}
@@ -259,21 +275,6 @@ func (p *parser) process() {
 	}
 	if v := p.top.get("log"); v != nil {
 		p.log(v)
-	}
-}
-
-func (p *parser) log(n *node) {
-	c := p.section(n, partLog, "log", " in log")
-	c.check()
-	l := &p.file.Log
-	if v := c.get("level"); v != nil {
-		p.oneOf(v, "level", logLevels, &l.Level)
-	}
-	if v := c.get("format"); v != nil {
-		p.oneOf(v, "format", logFormats, &l.Format)
-	}
-	if v := c.get("access"); v != nil {
-		p.oneOf(v, "access", logAccess, &l.Access)
 	}
 }
 

@@ -132,6 +132,9 @@ func (p *parser) patternCosts(v *node, r *RuleSpec) {
 			continue
 		}
 		p.fits(value, cost, r)
+		if p.file.LoosePaths {
+			pattern = pattern.loosened()
+		}
 		c := PatternCost{Pattern: pattern, Cost: cost, Pos: p.posOf(key)}
 		if other := asSpecific(r.Costs, pattern); other != nil {
 			p.failAt(key, "remove one of them", "cost %s is as specific as %s at %s, and a request may be both",
@@ -167,6 +170,9 @@ func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
 		return fits
 	}
 	if !check(&r.PlanSpec, "") {
+		return
+	}
+	if r.Candidate != nil && !check(r.Candidate, " of the candidate") {
 		return
 	}
 	for i := range r.Tiers {

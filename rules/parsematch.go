@@ -51,7 +51,7 @@ func (p *parser) clause(n *node, what string) Clause {
 		}
 		switch key.text {
 		case "path":
-			c.Paths = readAll(p.source, value, "path", ParsePathPattern)
+			c.Paths = p.paths(value)
 		case "method":
 			c.Methods = readAll(p.source, value, "method", ParseMethod)
 		case "host":
@@ -79,17 +79,14 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 	case dotted && family == "body":
 		p.failAt(key, "use what stands in the head of a request, like header.<Name>", "%s in %s: the body is read later", quote(name), what)
 		return Is{}, false
-	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"basic", "jwt"}, family):
-		p.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
-		return Is{}, false
-	case !dotted || !slices.Contains([]string{"header", "query", "cookie"}, family):
+	case !dotted || !slices.Contains([]string{"header", "query", "cookie", "basic", "jwt"}, family):
 		hint := partMatch.suggest(name)
-		for _, family := range []string{"header", "query", "cookie"} {
+		for _, family := range []string{"header", "query", "cookie", "jwt"} {
 			if rest, ok := strings.CutPrefix(name, family+":"); ok {
 				hint = "write " + family + "." + rest
 			}
 		}
-		p.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip, group, header.<Name>, query.<name>, cookie.<name> or not", quote(name), what)
+		p.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip, group, header.<Name>, query.<name>, cookie.<name>, basic.username, jwt.<claim> or not", quote(name), what)
 		return Is{}, false
 	}
 	attribute, err := ParseAttribute(name)
@@ -98,7 +95,12 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 		p.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
 		return Is{}, false
 	}
-	return Is{Attribute: attribute, Globs: readAll(p.source, value, name, ParseGlob)}, true
+	p.verifies(key, attribute)
+	parse := ParseGlob
+	if attribute.named() {
+		parse = func(text string) (Glob, *TextError) { return ParseGlob(string(appendFolded(nil, []byte(text)))) }
+	}
+	return Is{Attribute: attribute, Globs: readAll(p.source, value, name, parse)}, true
 }
 
 // inGroups reads the names of groups.
@@ -117,10 +119,6 @@ func (p *parser) inGroups(n *node) []InGroup {
 
 // readAll reads a text, or each of a list of them, with parse.
 func readAll[T any](s *source, n *node, what string, parse func(string) (T, *TextError)) []T {
-	if n.shape == mapping && what == "path" {
-		s.failAt(n, "write a pattern", "a map for path %s", notYet)
-		return nil
-	}
 	var all []T
 	for _, item := range s.someOf(n, what) {
 		if s.tooMany(item) {
@@ -131,6 +129,50 @@ func readAll[T any](s *source, n *node, what string, parse func(string) (T, *Tex
 		}
 	}
 	return all
+}
+
+// paths reads a path of a match map: patterns, and regular expressions.
+func (p *parser) paths(n *node) []*Pattern {
+	var all []*Pattern
+	for _, item := range p.someOf(n, "path") {
+		if p.tooMany(item) {
+			break
+		}
+		pattern, ok := (*Pattern)(nil), false
+		if item.shape == mapping {
+			pattern, ok = p.regexp(item)
+		} else {
+			pattern, ok = readOne(p.source, item, "path", ParsePathPattern)
+		}
+		if ok {
+			all = append(all, pattern)
+		}
+	}
+	return all
+}
+
+// regexp reads { regex: … }.
+func (p *parser) regexp(n *node) (*Pattern, bool) {
+	c := p.section(n, partPath, "a path", " in path")
+	c.check()
+	v := c.get("regex")
+	if v == nil {
+		if c.lacks("regex") {
+			p.failAt(n, "write { regex: /users/[0-9]+ }, or a pattern", "no regex in path")
+		}
+		return nil, false
+	}
+	size := 0
+	pattern, ok := readOne(p.source, v, "regex", func(text string) (pattern *Pattern, err *TextError) {
+		pattern, size, err = parseRegexp(text)
+		return pattern, err
+	})
+	if before := p.regexps; ok {
+		if p.regexps += size; before <= maxRegexps && p.regexps > maxRegexps {
+			p.failAt(v, "use patterns, which an index finds", "the regular expressions of the file are too large together")
+		}
+	}
+	return pattern, ok && p.regexps <= maxRegexps
 }
 
 // someOf returns n itself, or its items when it is a list, which must have some.

@@ -74,7 +74,7 @@ func (m *Match) endsOpen(without *string) bool {
 			return false
 		}
 		for _, p := range paths {
-			if !p.rest && !slices.Contains(p.names, restName) {
+			if (!p.rest || p.re != nil) && !slices.Contains(p.names, restName) {
 				*without = p.text
 				return false
 			}

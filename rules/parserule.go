@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 var (
@@ -71,6 +72,9 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.ruleName(c, r.Name, where)
 	if v := c.get("match"); v != nil {
 		r.Match, r.MatchText = p.match(v, "match"), matchText(v)
+		if p.file.LoosePaths {
+			r.Match = r.Match.loosened()
+		}
 		if v.shape == sequence && len(v.items) == 0 {
 			p.failAt(v, "leave it out to take every request", "match: an empty list matches nothing")
 		}
@@ -92,8 +96,16 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.key(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
+	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
+	if v := c.get("store"); v != nil {
+		if text, ok := p.textLike(v, "store", "memory"); ok && text != "memory" {
+			p.failAt(v, "write store: memory, or leave it out for the file's store", "store %s: a rule has only memory for itself", quote(text))
+		}
+		r.InProcess = true
+	}
+	p.countable(c, &r)
 	return r
 }
 
@@ -131,6 +143,7 @@ func (p *parser) key(c *section, r *RuleSpec) {
 			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
 				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
 			} else {
+				p.verifies(v, missing.attr)
 				r.Missing = missing
 			}
 		}
@@ -174,6 +187,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 		case slices.Contains(parts, a):
 			p.failAt(item, "remove it", "key %s is named twice", quote(text))
 		default:
+			p.verifies(item, a)
 			parts = append(parts, a)
 		}
 	}
@@ -188,6 +202,8 @@ func (p *parser) pathNames(r *RuleSpec, at *node) {
 		case ok:
 		case without == "":
 			p.failAt(at, "write a match with /:"+name+" in it", "path.%s: the rule has no match with :%s in it", name, name)
+		case strings.HasPrefix(without, regexpMark):
+			p.failAt(at, "write patterns with :"+name+" instead", "path.%s: a regular expression names no segment", name)
 		default:
 			p.failAt(at, "put :"+name+" into each pattern", "path.%s: pattern %s has no :%s", name, quote(without), name)
 		}

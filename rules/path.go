@@ -52,7 +52,7 @@ func ReadPath(escaped string) (Path, error) {
 	if escaped[0] != '/' {
 		return Path{}, errPathRelative
 	}
-	normal, dots, err := foldPath(escaped)
+	normal, dots, err := foldPath(escaped, false)
 	if err != nil {
 		return Path{}, err
 	}
@@ -126,8 +126,9 @@ func isNormalPath(s string) bool {
 // isDots reports whether s is a dot segment.
 func isDots[T string | []byte](s T) bool { return string(s) == "." || string(s) == ".." }
 
-// foldPath normalises a path that begins with "/".
-func foldPath(escaped string) (normal string, dots bool, err error) {
+// foldPath normalises a path that begins with "/"; loosely without what follows a
+// ";" in each segment.
+func foldPath(escaped string, loosely bool) (normal string, dots bool, err error) {
 	// Empty segments stay until the end, so that a ".." that meets one is seen.
 	out := make([]byte, 0, len(escaped))
 	for rest, more := escaped[1:], true; more; {
@@ -139,6 +140,10 @@ func foldPath(escaped string) (normal string, dots bool, err error) {
 			return "", false, err
 		}
 		seg := out[before+1:]
+		if loosely {
+			seg = cutParams(seg)
+			out = out[:before+1+len(seg)]
+		}
 		if !isDots(seg) {
 			continue
 		}

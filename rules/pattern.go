@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,11 @@ type Pattern struct {
 	rest   bool   // ends in "**"
 	plain  string // the whole path, if it is text without a wildcard
 	names  []string
+	// re, unless nil, must take the whole path. segs and rest then are no more than
+	// where an index finds the pattern.
+	re     *regexp.Regexp
+	source string // what re is made of
+	loose  bool   // the path is compared in its loose form: see LoosePath
 }
 
 // segment is one segment of a pattern.
@@ -49,13 +55,16 @@ func (p *Pattern) Names() []string { return slices.Clone(p.names) }
 func (p *Pattern) Matches(f *Facts) bool {
 	return (p.method == "" || methodCovers(p.method, f.Method)) &&
 		(p.host == nil || p.host.matches(f.Host)) &&
-		p.matchesPath(f.Path)
+		p.matchesPath(f.pathFor(p.loose))
 }
 
 // matchesPath reports whether the pattern takes a path in normal form.
 func (p *Pattern) matchesPath(path string) bool {
 	if p.plain != "" {
 		return path == p.plain
+	}
+	if p.re != nil {
+		return p.re.MatchString(path)
 	}
 	rest, ok := strings.CutPrefix(path, "/")
 	if !ok {
@@ -119,6 +128,9 @@ func (p *Pattern) Covers(q *Pattern) bool {
 
 // coversPath reports whether every path that q takes is taken by p too.
 func (p *Pattern) coversPath(q *Pattern) bool {
+	if p.re != nil {
+		return q.re != nil && q.source == p.source || q.plain != "" && p.matchesPath(q.plain)
+	}
 	if len(q.segs) < len(p.segs) {
 		return false
 	}
@@ -131,7 +143,10 @@ func (p *Pattern) coversPath(q *Pattern) bool {
 }
 
 // anyPath reports whether p takes every path.
-func (p *Pattern) anyPath() bool { return p.rest && len(p.segs) == 0 }
+func (p *Pattern) anyPath() bool { return p.re == nil && p.anywhere() }
+
+// anywhere reports whether an index cannot tell p by the path of a request.
+func (p *Pattern) anywhere() bool { return p.rest && len(p.segs) == 0 }
 
 // covers reports whether every segment that t takes is taken by s too.
 func (s *segment) covers(t *segment) bool {

@@ -23,9 +23,16 @@ type section struct {
 // section reads n, which should be a map of the settings of part p, and reports
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
-	c := &section{
-		source: s, node: n, part: p, where: where,
-		values: make(map[string]*node, len(n.keys)), keys: make(map[string]*node, len(n.keys)),
+	c := &section{source: s, node: n, part: p, where: where}
+	if p == partRule { // one is read after the other, and there may be thousands
+		if s.ruleValues == nil {
+			s.ruleValues, s.ruleKeys = map[string]*node{}, map[string]*node{}
+		}
+		clear(s.ruleValues)
+		clear(s.ruleKeys)
+		c.values, c.keys = s.ruleValues, s.ruleKeys
+	} else {
+		c.values, c.keys = make(map[string]*node, len(n.keys)), make(map[string]*node, len(n.keys))
 	}
 	if n.shape != mapping {
 		s.wrongShape(n, what, "a map of settings")

@@ -26,6 +26,8 @@ type Set struct {
 	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
 	byRule, byRoute, exempt, block *index
 
+	verifier *verifier // of tokens; nil where the file has no jwt
+
 	secret *limit.Secret
 	budget *limit.Budget
 }
@@ -51,6 +53,8 @@ type Rule struct {
 	// Closed says that a request is refused when the rule cannot decide, Open that
 	// it passes the rule by.
 	Closed, Open bool
+	// InProcess says that it is counted in this process alone.
+	InProcess bool
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
@@ -73,6 +77,7 @@ type Rule struct {
 	match  *Match
 	recipe *Recipe
 	costs  costs
+	beyond bool // see Beyond
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -98,6 +103,17 @@ func (r *Rule) plan(f *Facts) *Plan {
 		}
 	}
 	return r.Base
+}
+
+// ReadsBody reports whether the key, or what stands in for it, is in the body.
+func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
+
+// counted returns where a rule is counted.
+func (r *Rule) counted() string {
+	if r.InProcess {
+		return "memory"
+	}
+	return "redis"
 }
 
 // Skips reports whether the rule passes requests by that lack its key.
@@ -128,6 +144,14 @@ func (r *Rule) Tables() []*limit.Table {
 	return tables
 }
 
+// Trials returns what its candidate counts in: one Table or none.
+func (r *Rule) Trials() []*limit.Table {
+	if r.Base.Candidate == nil {
+		return nil
+	}
+	return []*limit.Table{r.Base.Candidate.Live.Table}
+}
+
 // Hit is a rule that applies to a request, with the numbers that the request
 // falls under, the key it has there and the units it takes.
 type Hit struct {
@@ -138,8 +162,11 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
-	// Pending says that the key is in the body, which is not read yet; Resolve
-	// finds it then.
+	// Instead says that the key is not in the request, and Key is that of what stands
+	// in for it.
+	Instead bool
+	// Pending says that the key is in the body, which is not read yet, or in a token
+	// that is to be verified later; Resolve finds it then.
 	Pending bool
 	// Doubt is KeyUnreadable, KeyTooLong or KeyNoMemory for a key that cannot be
 	// told from the request, under a rule that is Closed. Key is then nothing.
@@ -151,13 +178,23 @@ type Hit struct {
 func (h *Hit) Claim(c *limit.Claim) {
 	c.Table, c.Gen, c.Key, c.N, c.Most = h.Plan.Live.Table, h.Plan.Gen, h.Key, h.Cost, h.Plan.slots
 	c.Closed, c.Pending = h.Rule.Closed, h.Rule.Pending()
+	c.Shared, c.Open = h.Plan.Shared, h.Rule.Open
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}
 }
 
+// Trial makes c, which is zero, what the request would want of the plan's
+// candidate, which there is. It never refuses. Its Tag is left to the caller.
+func (h *Hit) Trial(c *limit.Claim) {
+	p := h.Plan.Candidate
+	c.Table, c.Gen, c.Key, c.N = p.Live.Table, p.Gen, h.Key, h.Cost
+	c.Mode, c.Pending = limit.DryRun, h.Rule.Pending()
+}
+
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
+	f.verifier = s.verifier
 	if i := s.byRoute.first(f); i >= 0 {
 		return s.Routes[i]
 	}
@@ -165,10 +202,16 @@ func (s *Set) Route(f *Facts) *Route {
 }
 
 // Blocked reports whether the request is to be answered with 403 before any rule.
-func (s *Set) Blocked(f *Facts) bool { return s.block != nil && s.block.first(f) >= 0 }
+func (s *Set) Blocked(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.block != nil && s.block.first(f) >= 0
+}
 
 // Exempt reports whether no rule applies to the request; Match then has no hits.
-func (s *Set) Exempt(f *Facts) bool { return s.exempt != nil && s.exempt.first(f) >= 0 }
+func (s *Set) Exempt(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.exempt != nil && s.exempt.first(f) >= 0
+}
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
@@ -201,7 +244,8 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	return append(hits, h)
 }
 
-// Resolve finds the keys of the hits that are Pending, once f has the body. It
+// Resolve finds the keys of the hits that are Pending, once f has the body and its
+// token may be verified. It
 // returns hits without those whose rule turns out not to apply.
 func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 	kept := hits[:0]
@@ -218,7 +262,7 @@ func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 // applies.
 func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
 	key, outcome := h.Rule.recipe.Digest(secret, f, m)
-	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	h.Key, h.Missing, h.Pending, h.Instead = key, outcome == KeyReject, outcome == KeyPending, outcome == KeyFallback
 	switch {
 	case outcome == KeySkip:
 		h.Rule.Live.Skipped.Add(1)
@@ -244,7 +288,7 @@ func (s *Set) Rule(name string) *Rule {
 func (s *Set) Tables() []*limit.Table {
 	tables := make([]*limit.Table, 0, len(s.Rules)+1)
 	for _, r := range s.Rules {
-		tables = append(tables, r.Tables()...)
+		tables = append(append(tables, r.Tables()...), r.Trials()...)
 	}
 	if s.Overload != nil {
 		tables = append(tables, s.Overload.Live.Table)

@@ -40,7 +40,7 @@ func (m *Match) WhyNot(f *Facts) string {
 // whyNot says why c does not take the request, or is empty.
 func (c *Clause) whyNot(f *Facts) string {
 	if len(c.Paths) > 0 && c.path(f) == nil {
-		return "path " + f.Path + " is not " + someOf(c.Paths, (*Pattern).String)
+		return "path " + f.pathFor(c.Paths[0].loose) + " is not " + someOf(c.Paths, (*Pattern).String)
 	}
 	if c.Pattern != nil {
 		if why := c.Pattern.whyNot(f); why != "" {
@@ -74,7 +74,7 @@ func (c *Clause) whyNot(f *Facts) string {
 func (is *Is) whyNot(f *Facts) string {
 	value, ok := f.appendChosen(nil, is.Attribute)
 	if !ok {
-		return is.Attribute.String() + " is not in the request"
+		return is.Attribute.String() + " is not in the request" + f.tokenAside(is.Attribute)
 	}
 	return fmt.Sprintf("%v %s is not %s", is.Attribute, quote(string(value)), someOf(is.Globs, Glob.String))
 }
@@ -82,8 +82,8 @@ func (is *Is) whyNot(f *Facts) string {
 // whyNot says why p does not take the request, or is empty.
 func (p *Pattern) whyNot(f *Facts) string {
 	switch {
-	case !p.matchesPath(f.Path):
-		return "path " + f.Path + " is not " + p.path()
+	case !p.matchesPath(f.pathFor(p.loose)):
+		return "path " + f.pathFor(p.loose) + " is not " + p.path()
 	case p.method != "" && !methodCovers(p.method, f.Method):
 		return "method " + f.Method + " is not " + p.method
 	case p.host != nil && !p.host.matches(f.Host):

@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// witness returns a request that m takes, or nil when none is found. What is to
-// take every request that m takes must take it too.
-func (m *Match) witness() *Facts {
-	f := &Facts{Method: "GET", Host: "x", Path: "/", Client: netip.IPv6Loopback(), Header: http.Header{}}
+// witness makes f a request that m takes and reports whether one was found. What
+// is to take every request that m takes must take it too.
+func (m *Match) witness(f *Facts) bool {
+	f.Reset()
+	f.Method, f.Host, f.Path, f.Client = "GET", "x", "/", netip.IPv6Loopback()
 	if m == nil {
-		return f
+		return true
 	}
 	if len(m.Any) == 0 {
-		return nil
+		return false
 	}
 	c := &m.Any[0]
 	if c.namesGroups() {
-		return nil // who is in them is not known yet
+		return false // who is in them is not known yet
 	}
 	if paths := c.paths(); len(paths) > 0 {
 		f.Path = paths[0].examplePath()
@@ -34,13 +35,13 @@ func (m *Match) witness() *Facts {
 	}
 	for i := range c.Values {
 		if is := &c.Values[i]; is.Attribute.kind == kindHeader && len(is.Globs) > 0 {
+			if f.Header == nil {
+				f.Header = http.Header{}
+			}
 			f.Header[is.Attribute.name] = []string{is.Globs[0].example()}
 		}
 	}
-	if !c.matches(f) {
-		return nil
-	}
-	return f
+	return c.matches(f)
 }
 
 // example returns a text that g takes.
@@ -67,10 +68,10 @@ func (p *Pattern) examplePath() string {
 }
 
 // mayCover returns the places, ascending, of all matches of x that may take every
-// request that m takes.
-func (x *index) mayCover(m *Match) []int {
+// request that m takes. It uses f as scratch.
+func (x *index) mayCover(m *Match, f *Facts) []int {
 	var found []uint32
-	if f := m.witness(); f != nil {
+	if m.witness(f) {
 		found = x.find(f)
 	} else {
 		found = sorted(x.root.all(nil))

@@ -14,10 +14,11 @@ func TestWhateverCoversAMatchIsCompared(t *testing.T) {
 		matches := drawMatches(t)
 		x := newIndexOf(matches, 1)
 		for i, n := range matches {
-			if f := n.witness(); f != nil && !n.Matches(f) {
+			var f Facts
+			if n.witness(&f) && !n.Matches(&f) {
 				t.Fatalf("%+v does not take its witness %+v", n, f)
 			}
-			compared := x.mayCover(n)
+			compared := x.mayCover(n, &f)
 			if !slices.IsSorted(compared) || len(slices.Compact(slices.Clone(compared))) != len(compared) {
 				t.Fatalf("compared %v", compared)
 			}
@@ -31,18 +32,19 @@ func TestWhateverCoversAMatchIsCompared(t *testing.T) {
 }
 
 func TestWitnesses(t *testing.T) {
+	var f Facts
 	one := func(conditions ...string) *Match { return &Match{Any: []Clause{clause(t, conditions...)}} }
 	for _, m := range []*Match{
 		nil,
 		matchOf(t, "POST *.example.com/users/:id/*/**"),
 		one("path: /a/b*c/**", "method: PUT", "host: *.x a.y", "ip: 10.0.0.0/8 ::1", "header.X-A: * 1", "header.X-B: a*b"),
 	} {
-		if f := m.witness(); f == nil || !m.Matches(f) {
+		if !m.witness(&f) || !m.Matches(&f) {
 			t.Errorf("%+v: witness %+v", m, f)
 		}
 	}
 	for _, m := range []*Match{{}, one("query.a: 1")} {
-		if f := m.witness(); f != nil {
+		if m.witness(&f) {
 			t.Errorf("%+v: witness %+v", m, f)
 		}
 	}
@@ -51,7 +53,7 @@ func TestWitnesses(t *testing.T) {
 // Every request has an address, so that of all of them is any.
 func TestAMatchOfAllAddressesIsCompared(t *testing.T) {
 	x := newIndexOf([]*Match{{Any: []Clause{clause(t, "ip: 0.0.0.0/0 ::/0")}}}, 1)
-	if got := x.mayCover(nil); len(got) != 1 {
+	if got := x.mayCover(nil, &Facts{}); len(got) != 1 {
 		t.Errorf("compared %v, want the one there is", got)
 	}
 }

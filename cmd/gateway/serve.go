@@ -21,6 +21,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"gateway/limit"
+	"gateway/limit/redis"
 	"gateway/proxy"
 	"gateway/proxy/admin"
 	"gateway/proxy/certs"
@@ -50,7 +51,9 @@ type server struct {
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
+	store    *redis.Store  // nil: all counters are in this process
 	history  admin.History // what came to pass in the last minutes
+	levels   levels        // that outlive the process
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -144,6 +147,15 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if file, err = file.ReadGroups(running, read); err != nil {
 		return reload.Change{}, err
 	}
+	if running != nil {
+		if err := restartNeeded(running.File, file); err != nil {
+			return reload.Change{}, err
+		}
+	}
+	store, err := s.openStore(file, running)
+	if err != nil {
+		return reload.Change{}, err
+	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err == nil && s.dryRun {
 		snap = snap.WithRules(snap.Rules().AllDryRun())
@@ -154,13 +166,20 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	}
 	first := s.gateway == nil
 	if first {
-		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
+		s.gateway = proxy.New(gatewayConfig(s, store), snap)
 		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
 		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
 		s.admin.SocketMode = 0o660 // the owner and the group
+		s.public.First = s.admin
 	}
 	public, private, err := s.bind(file)
+	if err == nil && first {
+		if err = s.keepLevels(file, snap); err != nil {
+			public.Abort()
+			private.Abort()
+		}
+	}
 	if err != nil {
 		if first {
 			s.gateway.Close()
@@ -171,6 +190,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
+	s.store = store
 	names := renewed(before, snap, secure)
 	s.certs.Commit(secure, public.At)
 	settings := doorSettings(file)
@@ -186,6 +206,20 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		}
 	}
 	return s.changed(before, snap, names), nil
+}
+
+// keepLevels takes over what the last process has kept, before anything is served.
+func (s *server) keepLevels(file *rules.File, snap *proxy.Snapshot) error {
+	g := s.gateway
+	s.levels = levels{
+		path: file.State.Path, log: s.log.Logger, now: s.clock.Now,
+		set: func() *rules.Set { return g.Current().Rules() },
+	}
+	if err := s.levels.check(); err != nil && file.State.Pos.Line > 0 { // else a warning comes when they are to be written
+		return stateProblem(file, err)
+	}
+	s.levels.load(snap.Rules())
+	return nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
@@ -257,7 +291,11 @@ func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
 	}
 	old := before.Rules().File.Secrets()
 	for name, secret := range now.Rules().File.Secrets() {
-		if !secret.Is(old[name].Reveal()) {
+		switch {
+		case secret.Is(old[name].Reveal()):
+		case name == "jwt.jwks_file" || name == "jwt.public_key_file":
+			parts = append(parts, "keys of jwt")
+		default:
 			secrets = append(secrets, name)
 		}
 	}
@@ -330,13 +368,21 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	if s.store != nil {
+		s.store.Start(ctx)
+		wg.Go(func() { s.store.Run(work) })
+	}
 	wg.Go(func() { s.history.Run(work, s.gateway) })
+	keep, stopKeeping := context.WithCancel(work)
+	defer stopKeeping()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.levels.run(keep) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
-		"rules", len(s.gateway.Current().Rules().Rules))
+		"rules", len(s.gateway.Current().Rules().Rules), "counters", s.counters())
 	if s.dryRun {
 		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
 	}
@@ -362,6 +408,11 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	unfollow()
 	following.Wait()
 	err := s.drain(stop)
+	stopKeeping()
+	keeping.Wait()
+	if err == nil {
+		s.levels.save() // now that all has been given back
+	}
 	stopLogs()
 	select {
 	case <-logged:
@@ -439,6 +490,7 @@ func (s *server) adminHandler() http.Handler {
 		Connections: s.public.Connections,
 		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 		Expiries:    s.certs.Expiries,
+		Store:       s.storeStatus,
 	})
 }
 

@@ -180,6 +180,9 @@ func printRule(w io.Writer, r *admin.RuleStatus) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d, %s/s\t%s, %s\t%d\t%d\t%d\n",
 			name, r.Match, r.Key, p.Limit, p.Allowed, figure(r.AllowedRate), refused, rate, r.NearLimit, r.Keys, r.Evictions)
 	}
+	if c := r.Candidate; c != nil {
+		fmt.Fprintf(w, "\t\tcandidate\t%s\twould: %d\twould: %d\t\t\t\n", c.Limit, c.WouldAllow, c.WouldRefuse)
+	}
 }
 
 func figure(rate float64) string {

@@ -34,6 +34,8 @@ type Status struct {
 	Upstreams []UpstreamStatus `json:"upstreams"`
 	// Certificates are in the order of their domains; none without TLS.
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
+	// Store is where counters are that gateways share; nil is nowhere.
+	Store *StoreStatus `json:"store,omitempty"`
 }
 
 // CertificateStatus says when the certificate of a domain ends; nil is that it has
@@ -70,6 +72,9 @@ type RuleStatus struct {
 	Switched bool `json:"switched,omitempty"`
 	// Plans are its own numbers, then those of its tiers.
 	Plans []PlanStatus `json:"plans"`
+	// Candidate are numbers that are counted beside its own and never enforced; nil is
+	// none.
+	Candidate *CandidateStatus `json:"candidate,omitempty"`
 	// Skipped, FailedOpen, Units and NearLimit are as in rules.Live.
 	Skipped    int64 `json:"skipped"`
 	FailedOpen int64 `json:"failed_open"`
@@ -144,6 +149,16 @@ type PlanStatus struct {
 	Blocked      int64  `json:"blocked"`
 }
 
+// CandidateStatus is what a candidate would have decided of all requests that the
+// other rules let through.
+type CandidateStatus struct {
+	// Limit and Means are as in PlanStatus.
+	Limit       string `json:"limit"`
+	Means       string `json:"means"`
+	WouldAllow  int64  `json:"would_allow"`
+	WouldRefuse int64  `json:"would_refuse"`
+}
+
 // UpstreamStatus is how a pool of servers does.
 type UpstreamStatus struct {
 	Name string `json:"name"`
@@ -205,6 +220,9 @@ func readStatus(c Config, now time.Time) Status {
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
 	}
+	if c.Store != nil {
+		s.Store = c.Store()
+	}
 	if c.Expiries != nil {
 		all := c.Expiries()
 		for _, domain := range slices.Sorted(maps.Keys(all)) {
@@ -229,6 +247,11 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
 			Blocked: p.Live.Blocked.Load(),
 		})
+	}
+	if p := r.Base.Candidate; p != nil {
+		s.Candidate = &CandidateStatus{
+			Limit: p.LimitText(), Means: p.Describe(), WouldAllow: p.Live.Allowed.Load(), WouldRefuse: p.Live.Rejected.Load(),
+		}
 	}
 	s.Keys, s.Evictions = held(r)
 	if h == nil {

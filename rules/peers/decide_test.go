@@ -158,7 +158,7 @@ func TestLocationsAndKeysOfNginx(t *testing.T) {
 
 		{21, 21, 0, b, "GET api.example.com/ X-Api-Key=k1"}, // the free plan: burst=20
 		{1, 0, 0, b, "GET api.example.com/ X-Api-Key=k1"},
-		{21, 20, 0, b, "GET api.example.com/exports/7 X-Api-Key=k2"}, // none of which has ended
+		{21, 20, 0, b, "GET api.example.com/exports/7 X-Api-Key=k2"},    // none of which has ended
 		{60, 60, 0, b, "GET api.example.com/ X-Api-Key=sk_live_paid_1"}, // 101 of the address: what k1 was refused did not count
 		{1, 0, 0, b, "GET api.example.com/ X-Api-Key=sk_live_paid_1"},
 
