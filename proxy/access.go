@@ -31,8 +31,8 @@ type Record struct {
 	Bytes    int64
 	Duration time.Duration
 	// Upstream, Route and Rule are names of the file; Rule names those that
-	// refused, DryRun those that would have.
-	Upstream, Route, Rule, DryRun string
+	// refused, DryRun those that would have, Candidate those whose candidate would have.
+	Upstream, Route, Rule, DryRun, Candidate string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
 	// Result is none, allowed, failed, blocked, shed or rejected.

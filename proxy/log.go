@@ -21,7 +21,7 @@ func (x *exchange) log(now limit.Instant) {
 		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
-		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
+		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
 		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
 	if x.redact.Referer && r.Referer != "" {

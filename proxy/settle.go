@@ -9,19 +9,24 @@ import (
 // in progress; and counts what is used up for good.
 func (x *exchange) settle(now limit.Instant) {
 	x.hold.Done(now, nil)
+	if x.settles {
+		x.answer.ClientFailed = x.clientFailed()
+	}
+	if len(x.trials) > 0 {
+		x.settleTrials(now)
+	}
 	if !x.granted {
 		return
 	}
 	var outcome limit.Outcome
 	if x.settles {
-		x.answer.ClientFailed = x.clientFailed()
 		outcome = x.outcome
 	}
 	x.grant.Done(now, outcome)
 	for i := range x.claims {
 		c := &x.claims[i]
-		if !c.Result.OK || c.Tag == overloadTag {
-			continue // a dry run that had no room, or a place that is nothing used up
+		if !c.Result.OK || c.Tag == overloadTag || c.Fate == limit.LetPass {
+			continue // a dry run that had no room, or what is nothing used up
 		}
 		hit := &x.hits[c.Tag]
 		rule := hit.Rule

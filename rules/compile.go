@@ -30,10 +30,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if m := f.unread(); m != nil {
 		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
 	}
-	groups := make(groupSet, len(f.Groups))
-	for i := range f.Groups {
-		groups[f.Groups[i].Name] = &f.Groups[i]
-	}
+	groups := f.groupSet()
 	var errs ErrorList
 	var pauses pauses
 	for i := range f.Rules {
@@ -56,6 +53,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.verifier = s.newVerifier(prev)
 	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
 }
@@ -78,11 +76,15 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
 	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
+	if r.shares(f.Store) {
+		recipe.shared = f.Store.secret()
+	}
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
-		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
+		InProcess: !r.shares(f.Store),
+		DryRun:    r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
@@ -93,12 +95,25 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, f.Store); err != nil {
 		return nil, err
+	}
+	if r.Candidate != nil {
+		var was *Plan
+		if old != nil {
+			was = old.Base.Candidate
+		}
+		trial := *r.Candidate
+		if r.shares(f.Store) { // a candidate is counted here, where a part of the requests comes by
+			trial = r.share(r.Candidate, f.Store.Replicas)
+		}
+		if rule.Base.Candidate, err = r.compilePlan("", &trial, identity, budget, was, nil, nil); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, f.Store)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +130,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

@@ -209,6 +209,9 @@ func (c *completer) dependent(top *node) {
 		spec := &c.file.Rules[i]
 		add(rule, partRule, "max_keys", strconv.FormatInt(spec.MaxKeys, 10))
 		c.burst(rule, partRule, &spec.PlanSpec, add)
+		if trial := rule.named("candidate"); trial != rule {
+			c.burst(trial, partTrial, spec.Candidate, add)
+		}
 		if tiers := rule.named("tiers"); tiers != rule {
 			for j, tier := range tiers.items {
 				c.burst(tier, partTier, &spec.Tiers[j].PlanSpec, add)

@@ -13,11 +13,12 @@ var presets = map[part][]preset{
 	partFile: {
 		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
-		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
+		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"store", "memory"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
 	},
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
 		{"resolve", "10s"}, {"max_conns", "0"}, {"host", "preserve"},
+		{"transport", "direct"},
 	},
 	partTLS:         {{"redirect", "true"}, {"min_version", "1.2"}},
 	partServer:      {{"weight", "1"}, {"backup", "false"}},
@@ -35,6 +36,7 @@ var presets = map[part][]preset{
 		{"header_bytes", "64KiB"}, {"headers", "100"}, {"url", "16KiB"}, {"connections", "auto"}, {"connections_per_ip", "none"},
 	},
 	partOverload: {{"reserve", "20%"}},
+	partRedis:    {{"timeout", "50ms"}, {"prefix", "gw"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
 	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
@@ -43,7 +45,7 @@ var presets = map[part][]preset{
 // unset are the settings that hold nothing where the file does not have them, or
 // that a file must have.
 var unset = map[part][]string{
-	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls"},
+	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls", "jwt"},
 	partUpstream:    {"servers", "health", "tls"},
 	partTLS:         {"domains", "email", "ca_root", "storage", "certificates", "client_ca"},
 	partCertificate: {"cert", "key"},
@@ -56,15 +58,19 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "store"},
 	partTier:        {"limit", "concurrency"},
+	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partPath:        {"regex"},
+	partJWT:         {"secret", "public_key_file", "jwks_file"},
 	partReject:      {"detail", "headers", "body"},
 	partOverload:    {"max_in_flight"},
 	partAdmin:       {"token"},
 	partSecret:      {"file", "env", "credential"},
 	partGroupFile:   {"file"},
+	partStore:       {"redis"},
+	partRedis:       {"url", "password", "ca", "replicas"},
 	partCost:        {"header"},
 	partCount:       {"status"},
 	partRefund:      {"status"},
@@ -80,6 +86,7 @@ var dependent = map[part][]string{
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
 }
@@ -90,13 +97,16 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
-			"tls": partTLS,
+			"tls": partTLS, "jwt": partJWT, "store": partStore,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund},
+		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
 		partAdmin:    {"token": partSecret},
+		partJWT:      {"secret": partSecret},
+		partStore:    {"redis": partRedis},
+		partRedis:    {"password": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

@@ -31,6 +31,8 @@ type File struct {
 	// Routes holds the routes in the order of the file; at least one. Without
 	// `routes` it is one that takes everything.
 	Routes []RouteSpec
+	// JWT says how tokens are verified; nil is that none are.
+	JWT *JWT
 	// Groups holds the groups in the order of the file.
 	Groups []Group
 	// Rules holds the rules in the order of the file; it may be empty.
@@ -77,6 +79,9 @@ type File struct {
 	LoosePaths bool
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
+	// Store is where counters live that several gateways share; nil is nowhere: all
+	// are in this process.
+	Store *StoreSpec
 
 	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
@@ -110,6 +115,9 @@ type RuleSpec struct {
 	Known []string
 	// PlanSpec are the rule's own numbers, for clients of none of its Tiers.
 	PlanSpec
+	// Candidate are numbers that are counted beside those and never enforced; nil is
+	// none.
+	Candidate *PlanSpec
 	// Tiers are the numbers of others: of the first whose group a client is in.
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
@@ -123,6 +131,8 @@ type RuleSpec struct {
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
 	Count, Refund Returns
+	// InProcess says that it is counted in this process, whatever the file's store.
+	InProcess bool
 	// Fail is "local", "open" or "closed": what happens when the rule cannot decide.
 	Fail string
 	// DryRun says that the rule decides and counts but never refuses.

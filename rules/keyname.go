@@ -68,15 +68,15 @@ func (s *Set) keyOfAddress(r *Rule, client netip.Addr, fallback bool) (limit.Dig
 	if !fallback && (len(r.recipe.parts) > 1 || !one.IsIP() && !one.IsGlobal()) {
 		return limit.Digest{}, errNoAddress
 	}
-	key := []byte{tagKey}
+	key := append(r.recipe.begin(nil), tagKey)
 	if fallback {
-		key, one = []byte{tagFallback, 0}, Attribute{kind: kindIP}
+		key, one = append(r.recipe.begin(nil), tagFallback, 0), Attribute{kind: kindIP}
 	}
 	key, is := r.recipe.appendPart(key, one, &Facts{Client: client}, nil)
 	if is != present {
 		return limit.Digest{}, errNoAddress
 	}
-	return s.secret.Digest(key), nil
+	return r.recipe.digest(s.secret, key), nil
 }
 
 // FindKey returns the digest of the key of r that values name: one for each part
@@ -101,7 +101,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 		}
 		return s.keyOfAddress(r, addr, true)
 	}
-	key, left := []byte{tagKey}, values
+	key, left := append(r.recipe.begin(nil), tagKey), values
 	for _, a := range r.recipe.parts {
 		value := ""
 		if !a.IsGlobal() {
@@ -118,7 +118,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 	if len(left) > 0 {
 		return limit.Digest{}, fmt.Errorf("the key of rule %q is %s; there are %d values too many", r.Name, r.KeyText, len(left))
 	}
-	return s.secret.Digest(key), nil
+	return r.recipe.digest(s.secret, key), nil
 }
 
 // appendGiven appends a part of a key whose value somebody has written down.
@@ -161,4 +161,41 @@ func parseClient(text string) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("%q is no IP address", text)
 	}
 	return addr, nil
+}
+
+// ByAddress reports whether KeyName names every key of r that a request has.
+func (s *Set) ByAddress(r *Rule) bool {
+	return len(r.recipe.parts) == 1 && (r.recipe.parts[0].IsIP() || r.recipe.parts[0].IsGlobal())
+}
+
+// KeyText returns the key that f has under r as text, and whether it may be shown:
+// it may not if the client writes a part of it as it likes, for that may be a
+// secret. The rule must apply to f.
+func (s *Set) KeyText(r *Rule, f *Facts) (string, bool) {
+	w := s.byRule.way(r.Index, f)
+	if w == nil {
+		return "", false
+	}
+	lack := r.recipe.lack(f, w) != ""
+	var parts []string
+	for _, k := range r.recipe.parted(f, w, lack) {
+		if k.Attribute.ClientChosen() || k.Attribute.kind > kindBasic {
+			return "", false
+		}
+		parts = append(parts, shortenName(quoteOdd(k.Value)))
+	}
+	text := strings.Join(parts, " + ")
+	if lack {
+		text += " without " + r.KeyText
+	}
+	return text, text != ""
+}
+
+// shortenName returns what of a name is worth showing.
+func shortenName(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

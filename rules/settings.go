@@ -22,6 +22,7 @@ const (
 	partPath     part = "path"
 	partReject   part = "reject"
 	partTier     part = "tier"
+	partTrial    part = "candidate"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
 	partOverload part = "overload"
@@ -33,11 +34,14 @@ const (
 	partHealth   part = "health"
 	partBalance  part = "balance"
 	partSecret   part = "secret"
+	partStore    part = "store"
+	partRedis    part = "redis"
 
 	partTLS         part = "tls"
 	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 	partGroupFile   part = "values of a group"
+	partJWT         part = "jwt"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -49,17 +53,17 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "state",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
+			"groups", "body_limit", "tls", "paths", "state", "jwt",
 		},
 		later: []string{
-			"include", "jwt", "store",
+			"include",
 		},
 	},
 	partUpstream: {
 		known: []string{
 			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls",
+			"max_conns", "host", "tls", "transport",
 		},
 	},
 	partTLS: {
@@ -69,6 +73,7 @@ var settings = map[part]names{
 	},
 	partCertificate: {known: []string{"cert", "key"}},
 	partGroupFile:   {known: []string{"file"}},
+	partJWT:         {known: []string{"secret", "public_key_file", "jwks_file"}},
 	partServer:      {known: []string{"url", "weight", "backup"}},
 	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
 	partBalance:     {known: []string{"hash"}},
@@ -83,19 +88,22 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store",
 		},
-		later: []string{"store", "max_wait", "penalty", "candidate", "calendar"},
+		later: []string{"max_wait", "penalty", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
+	partTrial:    {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
 	partAdmin:    {known: []string{"listen", "token"}},
 	partSecret:   {known: []string{"file", "env", "credential"}},
+	partStore:    {known: []string{"redis"}},
+	partRedis:    {known: []string{"url", "password", "ca", "timeout", "prefix", "replicas"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
@@ -113,6 +121,7 @@ var (
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
+	transports       = choice{known: []string{"direct", "net_http"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
@@ -169,7 +178,15 @@ var familiar = map[part]map[string]string{
 	partTier: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
-	partPath:      {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partJWT: {
+		"public_key": "public_key_file", "key": "public_key_file", "key_file": "public_key_file", "pem": "public_key_file", "cert": "public_key_file",
+		"jwks": "jwks_file", "jwk": "jwks_file", "keys": "jwks_file", "jwks_uri": "jwks_file", "jwks_url": "jwks_file", "hmac": "secret",
+		"secret_file": "secret",
+	},
+	partTrial: {
+		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
+	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
@@ -177,7 +194,13 @@ var familiar = map[part]map[string]string{
 	partRespond:   {"code": "status", "text": "body"},
 	partReject:    {"code": "status", "message": "detail"},
 	partAdmin:     {"address": "listen", "addr": "listen", "bind": "listen", "password": "token", "key": "token", "secret": "token"},
-	partSecret:    {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
+	partStore:     {"valkey": "redis", "url": "redis", "type": "redis", "addr": "redis", "address": "redis"},
+	partRedis: {
+		"address": "url", "addr": "url", "addrs": "url", "addresses": "url", "host": "url", "hosts": "url", "port": "url", "endpoints": "url", "urls": "url",
+		"db": "url", "database": "url", "username": "url", "user": "url", "tls": "url", "sentinel": "url", "cluster": "url", "nodes": "url",
+		"pass": "password", "auth": "password", "key_prefix": "prefix", "namespace": "prefix", "gateways": "replicas", "instances": "replicas", "ca_file": "ca",
+	},
+	partSecret: {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
 }
 
 // names returns all settings of a part.
@@ -192,6 +215,9 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if p == partTrial && slices.Contains(settings[partRule].known, name) {
+			return "a candidate has only other numbers; make a second rule of it, with dry_run: true"
+		}
 		if p == partTier && slices.Contains(settings[partRule].known, name) {
 			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
 		}

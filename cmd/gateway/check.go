@@ -45,7 +45,7 @@ func newCheck() *cobra.Command {
 }
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
-	snap, warnings, err := loadFile(name, data)
+	snap, warnings, err := checkFile(name, data)
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
 		return errSaid
@@ -79,6 +79,26 @@ func loadFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error
 	return snap, slices.Concat(file.Warnings, doubts), nil
 }
 
+// checkFile is loadFile with a look at what the file names on other machines.
+func checkFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error) {
+	snap, warnings, err := loadFile(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	away, err := checkStore(snap.Rules().File.Store)
+	return snap, slices.Concat(warnings, away), err
+}
+
+// loadAlone is loadFile for those who ask what the rules say: with all counters in
+// this process, and their whole limits.
+func loadAlone(name string, data []byte) (*proxy.Snapshot, error) {
+	snap, _, err := loadFile(name, data)
+	if err != nil || snap.Rules().File.Store == nil {
+		return snap, err
+	}
+	return proxy.Build(snap.Rules().File.Alone(), nil, nil)
+}
+
 // describe prints what a file means.
 func describe(out io.Writer, set *rules.Set) {
 	fmt.Fprintf(out, "%s is good: %s, %s, %s.\n", set.File.Name,
@@ -102,6 +122,9 @@ func describeRules(out io.Writer, set *rules.Set) {
 			who = "for all together"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
+		if trial := r.Base.Candidate; trial != nil {
+			fmt.Fprintf(w, "  \t\t  candidate\t%s (counted, never enforced)\n", trial.Describe())
+		}
 		for _, tier := range r.Tiers {
 			fmt.Fprintf(w, "  \t\t  of %s\t%s\n", tier.Tier, tier.Describe())
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"gateway/limit"
+	"gateway/limit/redis"
 	"gateway/proxy"
 	"gateway/proxy/admin"
 	"gateway/proxy/certs"
@@ -41,11 +42,16 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	dryRun bool // every rule is a dry run, whatever the file says
+
+	// applying is held by whoever changes what is in force.
+	applying sync.Mutex
 	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
+	store    *redis.Store  // nil: all counters are in this process
 	history  admin.History // what came to pass in the last minutes
 	levels   levels        // that outlive the process
 	loaded   time.Time
@@ -76,7 +82,8 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale() || s.certs.Stale()
+	set := s.gateway.Current().Rules()
+	return s.gateway.Stale() || s.certs.Stale() || !s.dryRun && set.Switched()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -117,6 +124,8 @@ func (s *server) secretFiles(data []byte) []string {
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	file, err := s.parse(data)
 	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
 		s.parsed = parsed{}
@@ -143,14 +152,21 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 			return reload.Change{}, err
 		}
 	}
+	store, err := s.openStore(file, running)
+	if err != nil {
+		return reload.Change{}, err
+	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	if err == nil && s.dryRun {
+		snap = snap.WithRules(snap.Rules().AllDryRun())
+	}
 	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	first := s.gateway == nil
 	if first {
-		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
+		s.gateway = proxy.New(gatewayConfig(s, store), snap)
 		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
 		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
@@ -174,6 +190,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
+	s.store = store
 	names := renewed(before, snap, secure)
 	s.certs.Commit(secure, public.At)
 	settings := doorSettings(file)
@@ -274,7 +291,11 @@ func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
 	}
 	old := before.Rules().File.Secrets()
 	for name, secret := range now.Rules().File.Secrets() {
-		if !secret.Is(old[name].Reveal()) {
+		switch {
+		case secret.Is(old[name].Reveal()):
+		case name == "jwt.jwks_file" || name == "jwt.public_key_file":
+			parts = append(parts, "keys of jwt")
+		default:
 			secrets = append(secrets, name)
 		}
 	}
@@ -347,6 +368,10 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	if s.store != nil {
+		s.store.Start(ctx)
+		wg.Go(func() { s.store.Run(work) })
+	}
 	wg.Go(func() { s.history.Run(work, s.gateway) })
 	keep, stopKeeping := context.WithCancel(work)
 	defer stopKeeping()
@@ -357,7 +382,10 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	go func() { s.access.Run(logs); close(logged) }()
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
-		"rules", len(s.gateway.Current().Rules().Rules))
+		"rules", len(s.gateway.Current().Rules().Rules), "counters", s.counters())
+	if s.dryRun {
+		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
+	}
 	if ready != nil {
 		ready()
 	}
@@ -454,12 +482,15 @@ func (s *server) adminHandler() http.Handler {
 		Reloads:     s.reloads,
 		History:     &s.history,
 		Logger:      s.log.Logger,
-		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
+		Settings:    s.settings,
+		DryRun:      s.switchRule,
+		AllDryRun:   s.dryRun,
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,
 		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 		Expiries:    s.certs.Expiries,
+		Store:       s.storeStatus,
 	})
 }
 

@@ -129,9 +129,17 @@ var rows = []row{
 	{"S33", "Rule and upstream removed while in use", "50 of 50 finish", []suite{
 		{dir: "cmd/gateway", names: "TestRequestsOfARemovedRuleAndUpstreamFinish"},
 	}},
-	{"S34", "Faults of Redis", "10 of 10; one execution a request", nil},
-	{"S35", "Two gateways, one bucket", "admitted = limit", nil},
-	{"S36", "Keys in Redis", "0 without TTL", nil},
+	{"S34", "Faults of the store: killed, hanging, slow, silent, refusing, a replica, full, another password, forbidden scripts; under load", "all outages, at most 3 requests wait; 0 requests fail; one execution a request", []suite{
+		{dir: "limit/redis", names: "TestFaultsOfTheStore"},
+		{dir: "cmd/gateway", names: "TestNoClientNoticesThatTheStoreIsAway"},
+	}},
+	{"S35", "Two gateways, one bucket, 10,000 requests", "admitted = limit", []suite{
+		{dir: "limit/redis", names: "TestGatewaysWithSkewedClocksAdmitTheLimit"},
+	}},
+	{"S36", "Keys in the store", "0 without TTL", []suite{
+		{dir: "limit/redis", names: "TestEveryKeyHasATimeToLive"},
+		{dir: "cmd/gateway", names: "TestAKilledGatewayLeavesNothingThatLasts"},
+	}},
 	{"S37", "Certificates by ACME", "served in 200 of 200 handshakes", []suite{
 		{dir: "proxy/certs", names: "TestCertificateComesThroughBadDays"},
 		{dir: "proxy/certs", names: "TestCertificateComesThroughTheWorstDays", long: true},
