@@ -21,7 +21,7 @@ const (
 )
 
 // Claim is what one request wants of one Table. The caller fills in the fields
-// up to Most; Acquire fills in Result. A Claim may be used again once its Grant
+// up to Most; Acquire fills in Result and Blocked. A Claim may be used again once its Grant
 // is settled, by filling in those fields anew; that is cheaper than to copy a new one.
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
@@ -55,7 +55,16 @@ type Claim struct {
 	// decided, so that a list that has lowered it holds at once. It is for Tables
 	// of slots only.
 	Most *atomic.Int64
+	// Shared, unless nil, says how the claim is counted in the Limiter's Store. The
+	// Table is then what counts while the store cannot be asked; unless the claim
+	// is Closed, which is refused then, or Open, which passes.
+	Shared *Shared
+	// Open says that the claim passes when its store cannot be asked.
+	Open bool
 
+	// Fate says who decided the claim, Receipt what a store needs to settle it.
+	Fate    Fate
+	Receipt Receipt
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
@@ -81,6 +90,12 @@ type Claim struct {
 
 	reserved bool // N counts among what its side says is in flight
 	released bool
+	deferred bool // slots that are not taken before the request leaves
+	canceled bool // the request never left
+
+	// Blocked says that the key is blocked for its refusals, or is from this one on;
+	// its Result has nothing left, and waits for the end of that.
+	Blocked bool
 }
 
 // Verdict is the decision on a whole request.
@@ -91,7 +106,12 @@ type Verdict struct {
 	// key: the request is refused because memory is full. The claim's Result is
 	// not OK and has no Wait.
 	Full bool
-	// Wait is the longest Wait among the claims that refused, or Never.
+	// Lost says that the store of a Closed claim could not be asked, and that the
+	// request is refused for that.
+	Lost bool
+	// Wait is the longest Wait among the claims that refused, or Never. When OK it
+	// is how long the request has to wait for its turn: it has what it asked for but
+	// slots, which are to be asked for again, alone, when it leaves.
 	Wait time.Duration
 	// At is the instant at which it was decided: that of the caller, or the latest
 	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
@@ -100,19 +120,37 @@ type Verdict struct {
 	// takes them in the order of (At, Seq) repeats what was decided.
 	At  Instant
 	Seq uint64
+
+	punishes bool // a claim that refused has a penalty
 }
 
-// Limiter decides requests in this process. The zero value is ready; it is safe
-// for concurrent use.
-type Limiter struct{}
+// refuse notes that a claim has no room.
+func (v *Verdict) refuse(wait time.Duration) {
+	if v.OK {
+		v.OK, v.Wait = false, 0
+	}
+	v.Wait = longer(v.Wait, wait)
+}
+
+// Limiter decides requests: in this process, and in a Store that other gateways
+// ask too. The zero value is ready; it is safe for concurrent use.
+type Limiter struct {
+	// Store counts the claims that are Shared. Without one their Tables do.
+	Store Store
+}
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
 // no room. The decision is atomic: all States are computed and stored under the
 // locks of all their shards. It sorts claims in place and keeps them until
-// Grant.Done; it allocates nothing but what new keys need. The context is for
-// stores that wait; memory does not. Acquire panics on a negative N, on two
+// Grant.Done; it allocates nothing but what new keys need. Claims that are Shared
+// are asked for in the Store once all others had room; they are taken all or none
+// too, and what was taken here goes back when the Store refuses. That waits as long
+// as the Store does, whatever becomes of the context. Acquire panics on a negative N, on two
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
+	if l.Store != nil && anyShared(claims) {
+		return l.ask(now, claims, false)
+	}
 	sortClaims(claims)
 	v, fresh := look(claims, now)
 	for v.OK && fresh {
@@ -127,12 +165,18 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
 	}
+	if v.OK && v.Wait > 0 {
+		queueUp(claims, now, &v)
+	}
+	if !v.OK && v.punishes {
+		punish(claims, now, &v)
+	}
 	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		switch {
 		case v.OK:
-			c.store()
+			c.store(now)
 		case c.Result.OK:
 			c.Result = c.peek(now)
 		}
@@ -150,8 +194,38 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // does not look for places, so what it says yes to may still find memory full; and
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, true)
+		return v
+	}
+	return peek(now, claims, false)
+}
+
+// Try is Peek for a request that goes no further when this refuses it, which then
+// counts as a refusal.
+func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
+	if l.Store == nil || !anyShared(claims) {
+		return peek(now, claims, true)
+	}
+	_, v := l.ask(now, claims, true)
+	if !v.OK { // a refusal counts where there are penalties, and that is here
+		here := 0
+		for here < len(claims) && claims[here].Fate == Here {
+			here++
+		}
+		if mine := peek(now, claims[:here], true); !mine.OK {
+			v.Wait = longer(v.Wait, mine.Wait)
+		}
+	}
+	return v
+}
+
+func peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	if counts && !v.OK && v.punishes {
+		punish(claims, now, &v)
+	}
 	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
@@ -166,6 +240,7 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 	v.OK, v.At = true, now
+	turn := time.Duration(0)
 	for i := range claims {
 		c := &claims[i]
 		c.look(now)
@@ -179,10 +254,17 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		switch {
 		case c.Result.OK:
 			fresh = fresh || !c.found
+			if c.Result.Wait > turn && c.Mode == Enforce {
+				turn = c.Result.Wait
+			}
 		case c.Mode == Enforce:
 			v.OK = false
 			v.Wait = longer(v.Wait, c.Result.Wait)
+			v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
 		}
+	}
+	if turn > 0 {
+		putOffSlots(claims, turn, &v)
 	}
 	return v, fresh
 }
@@ -222,7 +304,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned, c.SettledAt, c.SettledSeq = false, 0, 0, 0
+		c.tight, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = false, 0, 0, 0, Here
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -250,7 +332,7 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	s := t.lock(c.Key)
 	c.s, c.over, c.place = s, nil, 0
-	c.found, c.stored, c.reserved, c.released = false, false, false, false
+	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
 	if s == nil {
 		c.see(now, max(now, Instant(t.latest.Load())))
 		return
@@ -261,7 +343,7 @@ func (c *Claim) look(now Instant) {
 // see computes what the take would do at the instant at.
 func (c *Claim) see(now, at Instant) {
 	s := c.s
-	c.at, c.place, c.found, c.stored = at, 0, false, false
+	c.at, c.place, c.found, c.stored, c.Blocked = at, 0, false, false, false
 	if s == nil {
 		c.next = State{}
 		c.ask(home{}, now)
@@ -275,11 +357,13 @@ func (c *Claim) see(now, at Instant) {
 		return
 	}
 	c.place, c.found, c.next = int32(i), true, s.states[i]
-	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil && s.records == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 		c.Result.countFrom(now, c.at)
+	} else if s.records != nil && s.records[i].blocks(g, c.at) {
+		c.block(s.homeAt(i), s.records[i].until, now)
 	} else {
 		c.ask(s.homeAt(i), now)
 	}
@@ -365,19 +449,28 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 			v.Full = v.Full || c.Mode == Enforce
 		case crowded:
 			c.share(now)
-			if !c.Result.OK && c.Mode == Enforce {
-				v.Wait = longer(v.Wait, c.Result.Wait)
-			}
 		}
-		if !c.Result.OK && c.Mode == Enforce {
-			v.OK = false
+		switch {
+		case c.Mode != Enforce:
+		case !c.Result.OK:
+			v.refuse(c.Result.Wait)
+		case v.OK:
+			v.Wait = max(v.Wait, c.Result.Wait)
 		}
 	}
 	for i := range claims {
-		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
-			c.Table.keys.Add(-1)
-			c.Table.release(c.Table.ring())
+		if c := &claims[i]; !v.OK {
+			c.leavePlace()
 		}
+	}
+}
+
+// leavePlace gives back the place that was counted for a new key.
+func (c *Claim) leavePlace() {
+	if c.stored && !c.found && c.place == free {
+		c.Table.keys.Add(-1)
+		c.Table.release(c.Table.ring())
+		c.stored = false
 	}
 }
 
@@ -399,7 +492,7 @@ const (
 )
 
 func (c *Claim) findPlace() outlook {
-	if !c.Result.OK || c.found || !c.remembers() {
+	if !c.Result.OK || c.found || c.deferred || !c.remembers() {
 		return placed
 	}
 	t := c.Table
@@ -429,7 +522,7 @@ func (c *Claim) remembers() bool {
 
 // cramped says that all the claim lacks is room in its shard, which may grow.
 func (c *Claim) cramped() bool {
-	return c.Result.OK && !c.found && c.s != nil && !c.tight && c.s.full() &&
+	return c.Result.OK && !c.found && !c.deferred && c.s != nil && !c.tight && c.s.full() &&
 		c.remembers() && c.Table.keys.Load() < c.Table.maxKeys.Load()
 }
 
@@ -447,8 +540,11 @@ func (c *Claim) share(now Instant) {
 }
 
 // store writes the State that look computed.
-func (c *Claim) store() {
+func (c *Claim) store(now Instant) {
 	if !c.stored {
+		if !c.Result.OK { // of a dry run
+			c.punish(now)
+		}
 		return
 	}
 	t := c.Table
@@ -509,6 +605,7 @@ type Outcome func(*Claim) int64
 // Grant that is dropped keeps everything it took. The zero Grant holds nothing.
 type Grant struct {
 	claims  []Claim
+	store   Store
 	settled uint32
 }
 
@@ -516,7 +613,9 @@ type Grant struct {
 // nothing. Slots of requests in progress always come back; of everything else a
 // nil Outcome keeps all. It gives back in units, to the State they were taken
 // from and to no other, and never more than is still owed.
-func (g *Grant) Done(now Instant, o Outcome) {
+func (g *Grant) Done(now Instant, o Outcome) { g.end(now, o, false) }
+
+func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 	if !atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
 		return
 	}
@@ -527,8 +626,21 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		if !c.Result.OK || c.released {
 			continue // a dry run that had no room, or what is back already
 		}
+		switch c.Fate {
+		case Here:
+		case There:
+			if canceled {
+				o = func(c *Claim) int64 { return c.N }
+			}
+			g.settleThere(c, now, o)
+			continue
+		default:
+			continue
+		}
 		n := int64(0)
 		switch {
+		case canceled:
+			n, c.canceled = c.N, true
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
@@ -560,7 +672,14 @@ func (g *Grant) Split() []Grant {
 func (g *Grant) Release(t *Table, now Instant) {
 	for i := range g.claims {
 		c := &g.claims[i]
-		if c.Table == t && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
+		if c.Table == t && c.Fate == There && c.Result.OK && !c.released {
+			if c.Shared.Terms.Algorithm == Concurrency {
+				c.released = true
+				g.settleThere(c, now, nil)
+			}
+			continue
+		}
+		if c.Table == t && c.gen != nil && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
 			c.released = true
 			c.Returned = t.settle(c, now, c.N)
 		}

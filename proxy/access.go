@@ -35,6 +35,8 @@ type Record struct {
 	Upstream, Route, Rule, DryRun, Candidate string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
+	// Waited is how long it waited for its turn.
+	Waited time.Duration
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// PathCut says that the line does not hold the path of Target: it is too long, or
@@ -79,6 +81,8 @@ type AccessLog struct {
 	dropped atomic.Int64
 	format  atomic.Pointer[formatter]
 	out     io.Writer
+
+	unwritten int64 // lines in the buffer of Run
 }
 
 const accessQueue = 4096
@@ -145,9 +149,10 @@ func (a *AccessLog) Run(ctx context.Context) error {
 
 func (a *AccessLog) flush(w *bufio.Writer) {
 	if err := w.Flush(); err != nil {
-		a.dropped.Add(1)
+		a.dropped.Add(a.unwritten)
 		w.Reset(a.out) // a bufio.Writer keeps its error for ever
 	}
+	a.unwritten = 0
 }
 
 func (a *AccessLog) write(w *bufio.Writer, s *summary, r Record) {
@@ -166,7 +171,12 @@ func (a *AccessLog) flushSummary(w *bufio.Writer, s *summary) {
 func (a *AccessLog) print(w *bufio.Writer, r *Record) {
 	if f := a.format.Load().line; f != nil {
 		var buf [1024]byte
-		w.Write(f(buf[:0], r))
+		line := f(buf[:0], r)
+		if len(line) > w.Available() { // so that nothing is written but here and there
+			a.flush(w)
+		}
+		w.Write(line)
+		a.unwritten++
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/limit"
+	"gateway/proxy/upstream"
 	"gateway/rules"
 )
 
@@ -21,7 +22,7 @@ func (x *exchange) log(now limit.Instant) {
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
+		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host, Waited: x.waited,
 	}
 	if x.redact.Referer && r.Referer != "" {
 		r.Referer = rules.Blank
@@ -35,14 +36,14 @@ func (x *exchange) log(now limit.Instant) {
 		r.Upstream = x.pool
 	}
 	if x.failure != nil {
-		r.Err = x.failure.Error()
+		r.Err = upstream.Plain(x.failure.Error())
 	}
 	for i := range x.claims {
 		if x.claims[i].Tag != overloadTag {
 			r.Cost = max(r.Cost, x.claims[i].N)
 		}
 	}
-	if x.result == resultRejected {
+	if x.result == resultRejected || x.blocked {
 		for i := range x.claims {
 			if c := &x.claims[i]; !c.Result.OK && c.Mode == limit.Enforce && c.Tag != overloadTag {
 				r.key = x.claims[i].Key

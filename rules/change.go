@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -91,6 +92,9 @@ func (r *Rule) differences(old *Rule) []string {
 	what = append(what, r.tierDifferences(old)...)
 	what = append(what, r.candidateDifferences(old)...)
 	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
+	differ(&what, "calendar", cmp.Or(old.zoneName, "none"), cmp.Or(r.zoneName, "none"))
+	differ(&what, "max_wait", durationText(old.Base.MaxWait), durationText(r.Base.MaxWait))
+	differ(&what, "penalty", old.Penalty, r.Penalty)
 	differ(&what, "key", old.KeyText, r.KeyText)
 	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
 	differ(&what, "known", orAny(old.Known), orAny(r.Known))
@@ -104,6 +108,7 @@ func (r *Rule) differences(old *Rule) []string {
 	if old.Refund != r.Refund {
 		what = append(what, "refund")
 	}
+	differ(&what, "store", old.counted(), r.counted())
 	differ(&what, "fail: closed", old.Closed, r.Closed)
 	differ(&what, "match", old.MatchText, r.MatchText)
 	differ(&what, "dry_run", old.DryRun, r.DryRun)

@@ -13,7 +13,7 @@ var presets = map[part][]preset{
 	partFile: {
 		{"version", "1"}, {"trusted_proxies", "[]"}, {"ipv6_prefix", "64"}, {"ratelimit_headers", "draft-11"},
 		{"reject", "{}"}, {"timeouts", "{}"}, {"limits", "{}"}, {"shutdown_timeout", "30s"}, {"shutdown_delay", "0s"},
-		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
+		{"admin", "127.0.0.1:9900"}, {"log", "{}"}, {"max_keys", "1000000"}, {"max_memory", "1GiB"}, {"store", "memory"}, {"proxy_protocol", "false"}, {"body_limit", "64KiB"}, {"paths", "strict"},
 	},
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
@@ -36,6 +36,7 @@ var presets = map[part][]preset{
 		{"header_bytes", "64KiB"}, {"headers", "100"}, {"url", "16KiB"}, {"connections", "auto"}, {"connections_per_ip", "none"},
 	},
 	partOverload: {{"reserve", "20%"}},
+	partRedis:    {{"timeout", "50ms"}, {"prefix", "gw"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
 	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
@@ -57,7 +58,7 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty"},
 	partTier:        {"limit", "concurrency"},
 	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
@@ -68,9 +69,13 @@ var unset = map[part][]string{
 	partAdmin:       {"token"},
 	partSecret:      {"file", "env", "credential"},
 	partGroupFile:   {"file"},
+	partStore:       {"redis"},
+	partRedis:       {"url", "password", "ca", "replicas"},
 	partCost:        {"header"},
 	partCount:       {"status"},
 	partRefund:      {"status"},
+	partCalendar:    {"zone"},
+	partPenalty:     {"after", "block"},
 }
 
 // dependent are the settings that completer fills in, since what they hold
@@ -83,6 +88,7 @@ var dependent = map[part][]string{
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partPenalty: {"max"},
 	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
@@ -94,14 +100,18 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
-			"tls": partTLS, "jwt": partJWT,
+			"tls": partTLS, "jwt": partJWT, "store": partStore,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
-		partAdmin:    {"token": partSecret},
-		partJWT:      {"secret": partSecret},
+		partRule: {
+			"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial, "calendar": partCalendar, "penalty": partPenalty,
+		},
+		partAdmin: {"token": partSecret},
+		partJWT:   {"secret": partSecret},
+		partStore: {"redis": partRedis},
+		partRedis: {"password": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

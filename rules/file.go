@@ -79,6 +79,9 @@ type File struct {
 	LoosePaths bool
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
+	// Store is where counters live that several gateways share; nil is nowhere: all
+	// are in this process.
+	Store *StoreSpec
 
 	data     []byte            // what it was parsed from
 	settings map[string]string // top-level setting -> a text that changes with its value
@@ -119,6 +122,14 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Zone is the name of the time zone whose calendar a fixed window goes by; "" is
+	// none, and windows are aligned to Unix time.
+	Zone string
+	// MaxWait is how long a request is held for its turn, instead of being refused;
+	// 0 is not at all. At most limit.MaxWait.
+	MaxWait time.Duration
+	// Penalty is what repeated refusals earn.
+	Penalty PenaltySpec
 	// Cost is how many units a request takes that none of Costs names; with CostFrom
 	// what it reserves.
 	Cost int64
@@ -128,6 +139,8 @@ type RuleSpec struct {
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
 	Count, Refund Returns
+	// InProcess says that it is counted in this process, whatever the file's store.
+	InProcess bool
 	// Fail is "local", "open" or "closed": what happens when the rule cannot decide.
 	Fail string
 	// DryRun says that the rule decides and counts but never refuses.
@@ -144,6 +157,15 @@ type RuleSpec struct {
 type TierSpec struct {
 	Group string
 	PlanSpec
+}
+
+// PenaltySpec says what repeated refusals earn. The zero PenaltySpec is nothing.
+type PenaltySpec struct {
+	// After are the refusals that go unpunished, AfterText as written.
+	After     Rate
+	AfterText string
+	// Block is how long the first block takes, Max how long any does at most.
+	Block, Max time.Duration
 }
 
 // Reject is the answer to a request over a limit. In Detail, Body and the values

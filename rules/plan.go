@@ -53,6 +53,10 @@ type Plan struct {
 	Permits int64
 	Period  time.Duration
 	Burst   int64
+	// Places is how many requests of a key can wait for their turn, MaxWait how long
+	// at most; 0 where none does.
+	Places  int64
+	MaxWait time.Duration
 	// Live holds its counters.
 	Live *PlanLive
 	// Gen is the generation of the Table that holds Numbers: what a Claim names.
@@ -61,11 +65,16 @@ type Plan struct {
 	// Candidate are numbers that are counted beside it and never enforced, with a Live
 	// of their own; nil is none.
 	Candidate *Plan
+	// Shared says how a store counts it; nil is not at all. Its Table, and Numbers,
+	// have then this gateway's share, for while the store is away.
+	Shared *limit.Shared
 
 	algorithm string
+	zone      string // of its calendar; "" is none
 	policy    string
 	group     *Group        // of the tier
 	slots     *atomic.Int64 // of a tier that counts requests in progress: see limit.Claim.Most
+	inTable   int64         // as many of these as the Table allows
 }
 
 // PlanLive is what of a Plan outlives a list of rules. It is safe for concurrent
@@ -76,8 +85,9 @@ type PlanLive struct {
 	// requests in progress counted.
 	Table *limit.Table
 	// What was decided under the plan, counted by the front door; for a candidate,
-	// what would have been.
-	Allowed, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
+	// what would have been. Allowed are those that passed at once, Waited those that
+	// were given a turn; Blocked were refused for what the key did before.
+	Allowed, Waited, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
 	identity string       // what it was made for: see RuleSpec.planIdentity
@@ -85,26 +95,37 @@ type PlanLive struct {
 
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of was, the same plan of the same rule of the list in force, if there
-// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan) (*Plan, *Error) {
-	numbers, err := r.numbers(spec)
+// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil
+// when that is to be made; zone is that of the rule's calendar, or nil.
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, store *StoreSpec, zone *limit.Zone) (*Plan, *Error) {
+	here, identity := *spec, r.planIdentity(spec, ruleIdentity)
+	var shared *limit.Shared
+	var err error
+	if r.shares(store) {
+		here = r.share(spec, store.Replicas)
+		shared, err = r.shared(spec, tier, identity)
+	}
+	numbers := limit.Numbers{}
+	if err == nil {
+		numbers, err = r.numbers(&here, zone)
+	}
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
 	}
 	p := &Plan{
 		Tier: tier, Limit: spec.Limit, Concurrency: spec.Concurrency,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
-		Numbers: numbers, algorithm: r.Algorithm,
+		Numbers: numbers, Shared: shared, algorithm: r.Algorithm, inTable: here.Concurrency,
+		zone: r.Zone, MaxWait: r.MaxWait, Places: r.places(spec),
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
-	identity := r.planIdentity(spec, ruleIdentity)
 	switch {
 	case was != nil && was.Live.identity == identity && !(shares && was.Live.Table != base.Live.Table):
 		p.Live = was.Live
 	case shares:
 		p.Live = &PlanLive{Table: base.Live.Table, identity: identity}
-		p.Live.slots.Store(p.Concurrency)
+		p.Live.slots.Store(p.inTable)
 	default:
 		p.Live = &PlanLive{Table: limit.NewTable(numbers, r.MaxKeys, budget), identity: identity}
 	}
@@ -122,7 +143,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 // activate makes the numbers of p those of its Table.
 func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 	if p.slots != nil {
-		p.slots.Store(p.Concurrency)
+		p.slots.Store(p.inTable)
 		return
 	}
 	p.Live.Table.Renew(p.Gen, now, p.Numbers, maxKeys)
@@ -132,13 +153,15 @@ func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 }
 
 // Size returns the most units that a client can have at once: the burst of a
-// bucket, the limit of a window, the requests in progress.
+// bucket, the limit of a window, the places of a leaky bucket, the requests in progress.
 func (p *Plan) Size() int64 {
 	switch {
 	case p.algorithm == concurrency:
 		return p.Concurrency
 	case hasBurst(p.algorithm):
 		return p.Burst
+	case p.algorithm == leakyBucket:
+		return p.Places
 	}
 	return p.Permits
 }

@@ -34,6 +34,8 @@ type Status struct {
 	Upstreams []UpstreamStatus `json:"upstreams"`
 	// Certificates are in the order of their domains; none without TLS.
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
+	// Store is where counters are that gateways share; nil is nowhere.
+	Store *StoreStatus `json:"store,omitempty"`
 }
 
 // CertificateStatus says when the certificate of a domain ends; nil is that it has
@@ -145,6 +147,8 @@ type PlanStatus struct {
 	WouldRefuse  int64  `json:"would_refuse"`
 	FailedClosed int64  `json:"failed_closed"`
 	Blocked      int64  `json:"blocked"`
+	// Waited are those of Allowed that waited for their turn.
+	Waited int64 `json:"waited"`
 }
 
 // CandidateStatus is what a candidate would have decided of all requests that the
@@ -218,6 +222,9 @@ func readStatus(c Config, now time.Time) Status {
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
 	}
+	if c.Store != nil {
+		s.Store = c.Store()
+	}
 	if c.Expiries != nil {
 		all := c.Expiries()
 		for _, domain := range slices.Sorted(maps.Keys(all)) {
@@ -239,7 +246,7 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 	for p := range r.Plans() {
 		s.Plans = append(s.Plans, PlanStatus{
 			Tier: p.Tier, Limit: p.LimitText(), Means: p.Describe(),
-			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
+			Allowed: p.Live.Allowed.Load() + p.Live.Waited.Load(), Waited: p.Live.Waited.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
 			Blocked: p.Live.Blocked.Load(),
 		})
 	}
