@@ -261,9 +261,9 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	return e
 }
 
-// writtenSecret finds a line with a secret written out, or the URL of a store with one,
-// which is not shown, also when something else is wrong with it: one of the gateway,
-// or one of a header that is set on messages.
+// writtenSecret finds a line with a secret written out, which is not shown, also
+// when something else is wrong with it: one of the gateway, one of a header that is
+// set on messages, or the URL of a store with one.
 var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|x-api-key|x-auth-token))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.

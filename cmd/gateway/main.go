@@ -3,6 +3,8 @@
 package main
 
 import (
+	_ "time/tzdata" // time zones for calendars, where the machine has none
+
 	"context"
 	"errors"
 	"fmt"
