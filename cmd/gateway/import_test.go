@@ -148,6 +148,7 @@ func TestImportedRulesDecideAsNginxDoes(t *testing.T) {
 	both(5, "GET", "/reports/7", "192.0.2.7", "")   // the office
 	both(3, "GET", "/reports/7", "192.0.2.200", "") // but not all of it
 	both(5, "GET", "/a", "2001:db8::1", "")
+	both(4, "GET", "/search/a.pdf", "198.51.100.9", "k9") // another location, whose limit is a dry run
 	if refused < 30 {
 		t.Errorf("only %d requests were refused: that shows little", refused)
 	}

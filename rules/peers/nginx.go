@@ -34,7 +34,6 @@ type level struct {
 	req, conn             []*directive
 	reqStatus, connStatus int
 	reqDryRun, connDryRun bool
-	realHeader            string
 }
 
 type nginxServer struct {
