@@ -9,6 +9,9 @@ type Budget struct {
 	max  atomic.Int64
 	used atomic.Int64
 	made atomic.Uint64
+
+	_         [64]byte // apart from what is only read, since every decision writes it
+	decisions atomic.Uint64
 }
 
 // NewBudget returns a Budget of max bytes. At 0 or less no Table can hold a key.
@@ -24,6 +27,10 @@ func (b *Budget) SetMax(max int64) { b.max.Store(max) }
 
 // Used returns the bytes all Tables take now.
 func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Decisions returns how many decisions and settlements there were: without another
+// one nothing but time changes what a key has left.
+func (b *Budget) Decisions() uint64 { return b.decisions.Load() }
 
 // take reserves n bytes and says whether they were there.
 func (b *Budget) take(n int64) bool {

@@ -63,6 +63,10 @@ type Claim struct {
 	// Returned is how many of the N units came back in the end; negative when more
 	// were charged. Grant.Done sets it.
 	Returned int64
+	// SettledAt and SettledSeq say when it was settled, as Verdict.At and Seq say it
+	// of decisions; they are 0 as long as nothing in the Table has changed by that.
+	SettledAt  Instant
+	SettledSeq uint64
 
 	s      *shard
 	over   *overflow
@@ -89,6 +93,13 @@ type Verdict struct {
 	Full bool
 	// Wait is the longest Wait among the claims that refused, or Never.
 	Wait time.Duration
+	// At is the instant at which it was decided: that of the caller, or the latest
+	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
+	// the decisions and the settlements of all Tables of a Budget. Of two that have a
+	// key in common the earlier one has the lower Seq and no later At; so whoever
+	// takes them in the order of (At, Seq) repeats what was decided.
+	At  Instant
+	Seq uint64
 }
 
 // Limiter decides requests in this process. The zero value is ready; it is safe
@@ -116,6 +127,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
 	}
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		switch {
@@ -140,6 +152,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
@@ -152,10 +165,17 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
-	v.OK = true
+	v.OK, v.At = true, now
 	for i := range claims {
 		c := &claims[i]
 		c.look(now)
+		v.At = max(v.At, c.at)
+	}
+	for i := range claims {
+		c := &claims[i]
+		if c.at != v.At {
+			c.see(now, v.At) // a request is decided at one instant, by all of its claims
+		}
 		switch {
 		case c.Result.OK:
 			fresh = fresh || !c.found
@@ -165,6 +185,14 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		}
 	}
 	return v, fresh
+}
+
+// number returns the next number of a decision; all claims hold their locks.
+func number(claims []Claim) uint64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	return claims[0].Table.budget.decisions.Add(1)
 }
 
 // cramped returns a claim whose shard should grow before it gets its place, or nil.
@@ -194,7 +222,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned = false, 0
+		c.tight, c.Returned, c.SettledAt, c.SettledSeq = false, 0, 0, 0
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -224,13 +252,22 @@ func (c *Claim) look(now Instant) {
 	c.s, c.over, c.place = s, nil, 0
 	c.found, c.stored, c.reserved, c.released = false, false, false, false
 	if s == nil {
-		c.at = max(now, Instant(t.latest.Load()))
+		c.see(now, max(now, Instant(t.latest.Load())))
+		return
+	}
+	c.see(now, max(now, s.latest))
+}
+
+// see computes what the take would do at the instant at.
+func (c *Claim) see(now, at Instant) {
+	s := c.s
+	c.at, c.place, c.found, c.stored = at, 0, false, false
+	if s == nil {
 		c.next = State{}
 		c.ask(home{}, now)
 		return
 	}
-	c.at = max(now, s.latest)
-	s.latest = c.at
+	s.latest = at
 	i, found := s.find(c.Key)
 	if !found {
 		c.next = State{}
@@ -238,7 +275,7 @@ func (c *Claim) look(now Instant) {
 		return
 	}
 	c.place, c.found, c.next = int32(i), true, s.states[i]
-	if g := t.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
@@ -501,6 +538,20 @@ func (g *Grant) Done(now Instant, o Outcome) {
 			c.Returned = c.Table.settle(c, now, n)
 		}
 	}
+}
+
+// Split returns a Grant for each claim, in the order the claims are in now, so that
+// each can be settled at an instant of its own; g holds nothing any more. It must not
+// run at the same time as Done.
+func (g *Grant) Split() []Grant {
+	list := make([]Grant, len(g.claims))
+	if atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
+		for i := range g.claims {
+			list[i].claims = g.claims[i : i+1 : i+1]
+		}
+		g.claims = nil
+	}
+	return list
 }
 
 // Release gives back the slots that the Grant holds of t before its end, once;

@@ -87,9 +87,13 @@ func (o *office) request() {
 	var claims []Claim
 	who := map[*Table]*slip{}
 	ok := true
+	at := now // a request is decided at one instant: the latest that any of its desks has seen
+	for _, i := range order {
+		at = max(at, o.desks[i].latest)
+	}
 	for _, i := range order {
 		d := o.desks[i]
-		d.latest = max(d.latest, now)
+		d.latest = at
 		s := &slip{d: d, client: rapid.IntRange(0, officeClients-1).Draw(r, "client"), at: d.latest}
 		some := floorOf(d.room(s.client, now))
 		s.n = max(0, rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 0, some, some + 1, d.full + 1}), rapid.Int64Range(0, d.full)).Draw(r, "n"))
@@ -102,6 +106,9 @@ func (o *office) request() {
 		claims = append(claims, c)
 	}
 	grant, v, claims := acquire(now, claims...)
+	if v.At != at {
+		r.Fatalf("decided at %d, want %d", v.At, at)
+	}
 	if v.OK != ok || v.Full {
 		r.Fatalf("verdict %+v of %d claims at %d, want %v", v, len(claims), now, ok)
 	}

@@ -241,6 +241,7 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 		defer c.over.mu.Unlock()
 		now = max(now, c.over.latest)
 		c.over.latest = now
+		c.noteSettled(now)
 		return t.settleIn(c.over.home(t.listed), c, now, n)
 	}
 	for tight := false; ; tight = !t.grow(c.Key) {
@@ -250,6 +251,7 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 		}
 		now = max(now, s.latest)
 		s.latest = now
+		c.noteSettled(now)
 		i, ok := s.find(c.Key)
 		done := true
 		switch {
@@ -265,6 +267,11 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 			return n
 		}
 	}
+}
+
+// noteSettled notes that c is settled at now, under the lock of where it lives.
+func (c *Claim) noteSettled(now Instant) {
+	c.SettledAt, c.SettledSeq = now, c.Table.budget.decisions.Add(1)
 }
 
 // owe remembers a debt of a key that is not remembered, in s, its locked shard.

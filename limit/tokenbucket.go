@@ -110,6 +110,10 @@ func (b tokenBucket) Adjust(s State, at Instant, n int64) State {
 	return s
 }
 
+// holds returns the burst, of which a State has at most twice as much in use, and how
+// many parts a unit has, of which its Rem is less.
+func (b tokenBucket) holds() (units int64, parts uint64) { return b.burst, b.w }
+
 // Idle implements Bucket.
 func (b tokenBucket) Idle(s State, now Instant) bool {
 	b.advance(&s, now)

@@ -20,6 +20,8 @@ type Record struct {
 	Seq uint64
 	// Client is the client's address, Peer the other end of its connection.
 	Client, Peer netip.Addr
+	// Host is the name that was asked for, in its normal form.
+	Host string
 	// Method, Target (path and query, secrets blanked), Proto, Referer and
 	// UserAgent are the client's own words.
 	Method, Target, Proto, Referer, UserAgent string
@@ -35,14 +37,37 @@ type Record struct {
 	RequestID, TraceID string
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
+	// PathCut says that the line does not hold the path of Target: it is too long, or
+	// partly not to be shown.
+	PathCut bool
 	// Cost are the units asked for and Settled those kept in the end.
 	Cost, Settled int64
+	// Answer is the status of the upstream's answer, 0 for none, and ClientFailed
+	// says that the client's side failed, where that decides what a rule keeps.
+	Answer       int
+	ClientFailed bool
+	// Rules are the rules that applied and whose part in the decision the other fields
+	// do not tell. Only formats that write them get them.
+	Rules []RuleRecord
 	// Err is why the upstream gave no answer.
 	Err string
 	// Count is how many requests the line stands for, when it is more than one.
 	Count int64
 
 	key limit.Digest // of the first refusing rule
+}
+
+// RuleRecord is what a line says of one rule: as much as it takes to repeat the
+// decision.
+type RuleRecord struct {
+	Rule, Tier string
+	// Key stands for the client's key, if the line does not show it; else it is zero.
+	Key limit.Digest
+	// Said is what the answer said the request costs; negative is nothing.
+	Said int64
+	// SettledAt and SettledSeq are those of limit.Claim.
+	SettledAt  limit.Instant
+	SettledSeq uint64
 }
 
 // AccessLog writes a line for each request. Requests never wait for it: they
@@ -85,7 +110,10 @@ func (a *AccessLog) add(r Record) {
 }
 
 // on says that records are wanted.
-func (a *AccessLog) on() bool { return a != nil && *a.format.Load() != nil }
+func (a *AccessLog) on() bool { return a != nil && a.format.Load().line != nil }
+
+// wantsRules says that records want Rules.
+func (a *AccessLog) wantsRules() bool { return a.format.Load().rules }
 
 // Run writes records until ctx ends, then what is in the queue, and returns nil.
 func (a *AccessLog) Run(ctx context.Context) error {
@@ -135,7 +163,7 @@ func (a *AccessLog) flushSummary(w *bufio.Writer, s *summary) {
 }
 
 func (a *AccessLog) print(w *bufio.Writer, r *Record) {
-	if f := *a.format.Load(); f != nil {
+	if f := a.format.Load().line; f != nil {
 		var buf [1024]byte
 		w.Write(f(buf[:0], r))
 	}
@@ -179,14 +207,13 @@ func (s *summary) absorb(r *Record) bool {
 	}
 	sum := s.folded[who]
 	if sum == nil {
-		c := *r
-		sum = &c
-		sum.Count, sum.Bytes = 0, 0
+		sum = &Record{}
 		s.folded[who] = sum
 	}
-	sum.Count++
-	sum.Bytes += r.Bytes
-	sum.At, sum.Seq = r.At, r.Seq
+	// The line tells of the last one, so that all it says belongs together.
+	many, bytes := sum.Count+1, sum.Bytes+r.Bytes
+	*sum = *r
+	sum.Count, sum.Bytes = many, bytes
 	return true
 }
 

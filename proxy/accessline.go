@@ -4,13 +4,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gateway/limit"
+	"gateway/rules"
 )
 
-// formatter appends the line of a record. nil writes nothing.
-type formatter func(buf []byte, r *Record) []byte
+// formatter writes the lines of a format.
+type formatter struct {
+	// line appends the line of a record. nil writes nothing.
+	line func(buf []byte, r *Record) []byte
+	// rules says that it writes Record.Rules.
+	rules bool
+}
 
 var formatters = map[string]formatter{
-	"text": textLine, "json": jsonLine, "combined": combinedLine, "off": nil,
+	"text": {line: textLine}, "json": {line: jsonLine, rules: true}, "combined": {line: combinedLine}, "off": {},
 }
 
 // The most bytes that a text takes in a line, escapes included, so that no line
@@ -46,7 +54,11 @@ func jsonLine(b []byte, r *Record) []byte {
 	text("client", r.Client.String(), mostWord)
 	text("peer", r.Peer.String(), mostWord)
 	text("method", r.Method, mostWord)
+	text("host", r.Host, mostID)
 	text("path", r.Target, mostTarget)
+	if r.PathCut {
+		b = append(b, `,"path_cut":true`...)
+	}
 	number("status", int64(r.Status))
 	number("bytes", r.Bytes)
 	b = append(b, `,"duration":`...)
@@ -61,11 +73,70 @@ func jsonLine(b []byte, r *Record) []byte {
 	text("result", r.Result, mostWord)
 	number("cost", r.Cost)
 	number("settled", r.Settled)
+	if r.Answer != r.Status {
+		number("answer", int64(r.Answer))
+	}
+	if r.ClientFailed {
+		b = append(b, `,"client_failed":true`...)
+	}
+	b = appendRules(b, r.Rules)
 	text("err", r.Err, mostNames)
 	if r.Count > 0 {
 		number("count", r.Count)
 	}
 	return append(b, '}', '\n')
+}
+
+// mostRules is how many rules a line tells of.
+const mostRules = 32
+
+// appendRules appends what a line says of rules, if anything.
+func appendRules(b []byte, list []RuleRecord) []byte {
+	for i := range list[:min(len(list), mostRules)] {
+		r := &list[i]
+		if i == 0 {
+			b = append(b, `,"rules":{`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = append(b, r.Rule...) // letters, digits, - and _
+		b = append(b, `":{`...)
+		start := len(b)
+		member := func(name string) {
+			if len(b) > start {
+				b = append(b, ',')
+			}
+			b = append(b, '"')
+			b = append(b, name...)
+			b = append(b, `":`...)
+		}
+		if r.Key != (limit.Digest{}) {
+			member("key")
+			b = append(b, '"')
+			b = append(b, rules.KeyID(r.Key)...)
+			b = append(b, '"')
+		}
+		if r.Tier != "" {
+			member("tier")
+			b = appendJSON(b, r.Tier, mostWord)
+		}
+		if r.Said >= 0 {
+			member("said")
+			b = strconv.AppendInt(b, r.Said, 10)
+		}
+		if r.SettledSeq != 0 {
+			member("settled_at")
+			b = strconv.AppendInt(b, int64(r.SettledAt), 10)
+			member("settled_seq")
+			b = strconv.AppendUint(b, r.SettledSeq, 10)
+		}
+		b = append(b, '}')
+	}
+	if len(list) > 0 {
+		b = append(b, '}')
+	}
+	return b
 }
 
 // textLine appends a line for a person.

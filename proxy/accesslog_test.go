@@ -88,10 +88,10 @@ func TestEveryFormatBoundsAndEscapesItsLines(t *testing.T) {
 		Rule: names, DryRun: names, Route: odd, Upstream: odd, TraceID: strings.Repeat("f", 32), Result: "allowed", Count: 3,
 	}
 	for format, f := range formatters {
-		if f == nil {
+		if f.line == nil {
 			continue
 		}
-		line := string(f(nil, &r))
+		line := string(f.line(nil, &r))
 		if len(line) > 4096 || strings.Count(line, "\n") != 1 || !strings.HasSuffix(line, "\n") || !utf8.ValidString(line) || strings.Contains(line, "\x1b") {
 			t.Errorf("%s: %d bytes, %d ends of line: %.100q", format, len(line), strings.Count(line, "\n"), line)
 		}
@@ -142,6 +142,35 @@ rules:
 		t.Error("the query is gone altogether")
 	}
 	t.Attr("S43", fmt.Sprintf("%d leaks in the lines of %d requests with secrets in %d places", strings.Count(all, canary), n, len(queries)+8))
+}
+
+func TestWhatIsToBeRedactedIsInNoLine(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t, `
+upstream: UPSTREAM
+rules: [{ name: a, match: /reset/:token/**, limit: 1000/h }]
+log: { redact: [query.session, path.token, header.Referer, header.User-Agent] }
+`, nil)
+	for _, format := range []string{"json", "combined", "text"} {
+		s.gateway.access.SetFormat(format)
+		for _, target := range []string{
+			"/reset/" + canary, "/reset/" + canary + "/a?b=1", "//reset/./" + canary + "/", "/%72eset/" + canary, "/a?session=" + canary, "/a?s%65ssion=" + canary,
+			"/reset/" + canary + "/%00",
+		} {
+			s.get(target, "Referer: http://app.example/"+canary, "User-Agent: "+canary)
+		}
+		s.get("/" + format)
+		eventually(t, "all is written", func() bool { return strings.Contains(strings.Join(s.access.all(), "\n"), "/"+format) })
+	}
+	all := strings.Join(s.access.all(), "\n")
+	if i := strings.Index(all, canary); i >= 0 {
+		t.Errorf("in the log: …%s", all[max(0, i-200):i+len(canary)])
+	}
+	for _, want := range []string{"/reset/***/a?b=1", "/a?session=***", `"***" "***"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
 }
 
 func TestRefusalsBeyondTenASecondAreSummedUp(t *testing.T) {

@@ -164,7 +164,7 @@ func (x *exchange) holds(n, i int) bool {
 
 // decided notes the verdict on the claims and answers a refusal.
 func (x *exchange) decided(v limit.Verdict) bool {
-	x.seq = x.g.decided.next()
+	x.at, x.seq = v.At, v.Seq
 	x.note(v)
 	x.measure()
 	x.describeLimits()

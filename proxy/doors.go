@@ -60,6 +60,11 @@ type Doors struct {
 	// SocketMode says who may connect to unix sockets; 0 is everybody who may enter
 	// their folder. To be set before the first Prepare.
 	SocketMode fs.FileMode
+	// First are the Doors that come first when file descriptors run out: a connection
+	// here that has taken one of those which they hold back, or have just given up for
+	// a connection of theirs, is closed again. Nil is none. To be set before the first
+	// Prepare.
+	First *Doors
 
 	handler http.Handler
 	log     *slog.Logger

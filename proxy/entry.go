@@ -46,6 +46,7 @@ func AutoConnections() int64 {
 const (
 	tooMany     = "connections"
 	tooManyByIP = "connections_per_ip"
+	tooFewFiles = "file_descriptors"
 
 	untrustedProxy = "untrusted_peer"
 	badProxyHeader = "proxy_header"
@@ -57,7 +58,7 @@ const (
 	tooManyResets = "http2_resets"
 )
 
-var reasons = [...]string{tooMany, tooManyByIP, untrustedProxy, badProxyHeader, flooding, tooManyResets}
+var reasons = [...]string{tooMany, tooManyByIP, tooFewFiles, untrustedProxy, badProxyHeader, flooding, tooManyResets}
 
 // visitors are the connections that are in.
 type visitors struct {
@@ -95,6 +96,10 @@ func (d *Doors) receive(c net.Conn, at *door) {
 	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)
+		return
+	}
+	if d.First != nil && !d.First.spare.fill() {
+		d.refuse(n, tooFewFiles) // whose descriptor goes back to them: see leave
 		return
 	}
 	if e.Proxies != nil {
@@ -168,6 +173,9 @@ func (d *Doors) leave(c *conn) {
 	v := &d.visitors
 	v.in.Add(-1)
 	d.spare.fill()
+	if d.First != nil {
+		d.First.spare.fill()
+	}
 	if !c.home.IsValid() {
 		return
 	}

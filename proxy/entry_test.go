@@ -2,11 +2,14 @@ package proxy
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -188,6 +191,61 @@ func TestSpareDescriptorsAreLentAndTakenBack(t *testing.T) {
 	s.keep(0)
 	if len(s.files) != 0 {
 		t.Errorf("%d held at the end", len(s.files))
+	}
+}
+
+// A descriptor that is given up for a connection of the admin listener may go to the
+// public one, which asks at the same time: it must not keep it.
+func TestAConnectionThatTakesALentDescriptorGivesItBack(t *testing.T) {
+	none := errors.New("no descriptor left")
+	var left atomic.Int64
+	first := NewDoors(http.NotFoundHandler(), nil)
+	first.spare.open = func() (*os.File, error) {
+		if left.Add(-1) < 0 {
+			return nil, none
+		}
+		return os.Open(os.DevNull)
+	}
+	left.Store(2)
+	first.spare.keep(2)
+	d := NewDoors(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }), nil)
+	d.First = first
+	o, err := d.Prepare([]Address{{Addr: "127.0.0.1:0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Commit(DoorSettings{ReadHeader: patience, HeaderBytes: 8 << 10})
+	t.Cleanup(func() {
+		d.Shutdown(context.Background(), nil)
+		first.Shutdown(context.Background(), nil)
+	})
+	ask := func() error {
+		c := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := c.Get("http://" + d.Addrs()[0])
+		if err == nil {
+			res.Body.Close()
+		}
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Errorf("with all that is held back there: %v", err)
+	}
+	emfile := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	first.spare.lend(emfile)
+	if err := ask(); err == nil {
+		t.Error("a connection got in on a descriptor that was lent")
+	}
+	if n := d.Connections().Refused[tooFewFiles]; n != 1 {
+		t.Errorf("%d refused, want 1", n)
+	}
+	left.Store(1) // as when a connection ends
+	if err := ask(); err != nil {
+		t.Errorf("once what was lent is back: %v", err)
+	}
+	first.spare.mu.Lock()
+	defer first.spare.mu.Unlock()
+	if n := len(first.spare.files); n != 2 {
+		t.Errorf("%d held back, want 2", n)
 	}
 }
 

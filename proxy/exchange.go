@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gateway/limit"
@@ -76,7 +75,7 @@ type exchange struct {
 	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 
 	keep       []string // headers that Connection must not take away
-	secrets    []string // query parameters that rules are keyed on
+	redact     *rules.Redaction
 	forward    upstream.Request
 	failure    error  // why the upstream gave no answer
 	status     int    // what is logged when nothing was sent: 499
@@ -228,8 +227,3 @@ func isVisible(s string) bool {
 	}
 	return true
 }
-
-// sequence numbers decisions.
-type sequence struct{ n atomic.Uint64 }
-
-func (s *sequence) next() uint64 { return s.n.Add(1) }

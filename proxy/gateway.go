@@ -28,7 +28,6 @@ type Gateway struct {
 	log     *slog.Logger
 	access  *AccessLog
 	limiter limit.Limiter
-	decided sequence
 	bodies  bodyMemory
 
 	inFlight  atomic.Int64

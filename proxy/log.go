@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/limit"
+	"gateway/rules"
 )
 
 // log hands the exchange to the access log.
@@ -17,11 +18,19 @@ func (x *exchange) log(now limit.Instant) {
 	r := Record{
 		At: x.at, Seq: x.seq, Client: x.facts.Client, Peer: x.peer.Addr().Unmap().WithZone(""),
 		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
-		Referer: redactTarget(x.r.Header.Get("Referer"), x.secrets, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
+		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(), Settled: x.settled,
+		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
+	if x.redact.Referer && r.Referer != "" {
+		r.Referer = rules.Blank
+	}
+	if x.redact.UserAgent && r.UserAgent != "" {
+		r.UserAgent = rules.Blank
+	}
+	_, blanked := x.redact.Path(x.facts.Path)
+	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || blanked || len(x.r.Method) > mostWord
 	if x.sent != 0 {
 		r.Upstream = x.pool
 	}
@@ -41,16 +50,66 @@ func (x *exchange) log(now limit.Instant) {
 			}
 		}
 	}
+	if x.g.access.wantsRules() {
+		if x.settles && x.granted {
+			r.Answer, r.ClientFailed = x.answer.Status, x.answer.ClientFailed
+		}
+		r.Rules = x.ruleRecords(r.PathCut)
+	}
 	x.g.access.add(r)
+}
+
+// isCut reports whether a line does not hold all of a path, whatever it takes to
+// write it down.
+func isCut(path string) bool {
+	if len(path) <= mostTarget/6 { // \u002f
+		return false
+	}
+	return len(path) > mostTarget || !isVisible(path) || strings.ContainsAny(path, `"\`)
+}
+
+// ruleRecords returns what the line must say of the rules for the decision to be
+// repeated: of those that look at more than it shows, all of them with all, and of
+// those that gave something back.
+func (x *exchange) ruleRecords(all bool) []RuleRecord {
+	var list []RuleRecord
+	for i := range x.claims {
+		c := &x.claims[i]
+		if c.Tag == overloadTag {
+			continue
+		}
+		hit := &x.hits[c.Tag]
+		hidden := all || hit.Rule.Beyond()
+		if !hidden && c.SettledSeq == 0 && hit.Rule.CostFrom.Header == "" {
+			continue
+		}
+		one := RuleRecord{Rule: hit.Rule.Name, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
+		if hidden {
+			one.Key, one.Tier = hit.Key, hit.Plan.Tier
+		}
+		if x.granted {
+			if cost, ok := hit.Rule.SaidCost(x.answer); ok {
+				one.Said = cost
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // target is the request target as sent, its secrets blanked.
 func (x *exchange) target() string {
-	path := x.r.URL.EscapedPath()
+	path := x.facts.RawPath // as sent, and as rules saw it
+	if path == "" {
+		path = x.r.URL.EscapedPath()
+	}
+	if shown, ok := x.redact.Path(x.facts.Path); ok {
+		path = shown
+	}
 	if x.r.URL.RawQuery == "" || len(path) > mostTarget {
 		return shorten(path, mostTarget)
 	}
-	return redactTarget(path+"?"+x.r.URL.RawQuery, x.secrets, mostTarget)
+	return redactTarget(path+"?"+x.r.URL.RawQuery, x.redact.Query, mostTarget)
 }
 
 // redactTarget blanks the values of query parameters that are secrets by their
@@ -70,7 +129,7 @@ func redactTarget(target string, keys []string, most int) string {
 		name, value, ok := strings.Cut(pair, "=")
 		if ok && value != "" && isSecretName(name, keys) {
 			b.WriteString(target[from : at+len(name)])
-			b.WriteString("=***")
+			b.WriteString("=" + rules.Blank)
 			from = at + len(pair)
 		}
 		at += len(pair) + len("&")

@@ -22,7 +22,7 @@ type Snapshot struct {
 	headers   limitHeaders // that are sent
 	bodyLimit int64        // most of a body that is read to find a key
 	keep      []string     // headers that rules read, under canonical names
-	secrets   []string     // query parameters that rules are keyed on
+	redact    *rules.Redaction
 }
 
 // Build compiles file into a Snapshot to follow prev, which may be nil. It may
@@ -45,8 +45,8 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
 		routes:  make(map[string]*routeStats, len(set.Routes)),
 		headers: limitHeadersOf(file.RateLimitHeaders), bodyLimit: file.BodyLimit,
-		keep:    set.HeadersRead(),
-		secrets: set.QueryKeys(),
+		keep:   set.HeadersRead(),
+		redact: set.Redaction(),
 	}
 	var errs rules.ErrorList
 	for i := range file.Upstreams {
@@ -87,6 +87,14 @@ func newRouteStats(prev *Snapshot, name string) *routeStats {
 		}
 	}
 	return &routeStats{}
+}
+
+// WithRules returns a Snapshot that is s but for its rules, which were made of those
+// of s by switching some to a dry run, or back. It may be put in force in place of s.
+func (s *Snapshot) WithRules(set *rules.Set) *Snapshot {
+	with := *s
+	with.rules = set
+	return &with
 }
 
 // Rules returns the compiled rules and routes.

@@ -14,6 +14,8 @@ type spare struct {
 	mu    sync.Mutex
 	want  int
 	files []*os.File
+
+	open func() (*os.File, error) // takes one; nil is the usual way
 }
 
 // keep makes want the number of descriptors that are held.
@@ -27,17 +29,23 @@ func (s *spare) keep(want int) {
 	s.fill()
 }
 
-// fill takes what is missing, as far as it can be had.
-func (s *spare) fill() {
+// fill takes what is missing, as far as it can be had, and reports whether nothing
+// is missing any more.
+func (s *spare) fill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.files) < s.want {
-		f, err := os.Open(os.DevNull)
+		take := s.open
+		if take == nil {
+			take = func() (*os.File, error) { return os.Open(os.DevNull) }
+		}
+		f, err := take()
 		if err != nil {
-			return
+			return false
 		}
 		s.files = append(s.files, f)
 	}
+	return true
 }
 
 // lend gives one back to the process if err says that it has none left, and

@@ -36,7 +36,7 @@ func parseAddress(text string) (string, *TextError) {
 	case err != nil:
 		return "", whole(text, "not host:port", "write it like :8080, 127.0.0.1:8080 or \"[::]:8080\"")
 	}
-	if n, err := parseWhole(port); err != nil || n > 65535 {
+	if n, err := parseWhole(port); err != nil || n > 65535 || strings.Contains(port, "_") {
 		return "", whole(text, "port "+quote(port)+"; a port is 0 to 65535", "")
 	}
 	if host == "" || hostName.MatchString(host) && !strings.HasPrefix(text, "[") {

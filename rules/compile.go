@@ -30,10 +30,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if m := f.unread(); m != nil {
 		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
 	}
-	groups := make(groupSet, len(f.Groups))
-	for i := range f.Groups {
-		groups[f.Groups[i].Name] = &f.Groups[i]
-	}
+	groups := f.groupSet()
 	var errs ErrorList
 	var pauses pauses
 	for i := range f.Rules {
@@ -115,6 +112,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		plan.group = groups[t.Group]
 		rule.Tiers = append(rule.Tiers, plan)
 	}
+	rule.beyond = rule.looksBeyond()
 	return rule, nil
 }
 

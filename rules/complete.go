@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -181,6 +182,7 @@ func (c *completer) dependent(top *node) {
 		}
 	}
 	add(top, partFile, "listen", c.file.Listen[0].Addr)
+	add(top, partFile, "state", cmp.Or(c.file.State.Path, "off"))
 	if tls := top.named("tls"); tls != top {
 		if tls.key("domains") != nil {
 			add(tls, partTLS, "ca", "production")

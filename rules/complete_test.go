@@ -175,7 +175,7 @@ limits:
 shutdown_timeout: 30s
 shutdown_delay: 0s
 admin: { listen: "127.0.0.1:9900" }
-log: { level: info, format: auto, access: auto }
+log: { level: info, format: auto, access: auto, redact: [] }
 max_keys: 1000000
 max_memory: 1GiB
 overload: { max_in_flight: 10, reserve: 20% }
@@ -184,6 +184,7 @@ groups:
   g: { ip: 10.0.0.1 }
 body_limit: 64KiB
 paths: strict
+state: off
 `
 	if diff := cmp.Diff(want, completed(t, Outside{}, f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

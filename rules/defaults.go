@@ -37,7 +37,7 @@ var presets = map[part][]preset{
 	partOverload: {{"reserve", "20%"}},
 	partCost:     {{"reserve", "1"}, {"max", "100"}},
 	partRefund:   {{"upstream_error", "false"}},
-	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}},
+	partLog:      {{"level", "info"}, {"format", "auto"}, {"access", "auto"}, {"redact", "[]"}},
 }
 
 // unset are the settings that hold nothing where the file does not have them, or
@@ -75,7 +75,7 @@ var unset = map[part][]string{
 // dependent are the settings that completer fills in, since what they hold
 // depends on others.
 var dependent = map[part][]string{
-	partFile:    {"listen"},
+	partFile:    {"listen", "state"},
 	partTLS:     {"ca", "client_auth"},
 	partHealth:  {"timeout"},
 	partRoute:   {"upstream"},

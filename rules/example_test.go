@@ -55,7 +55,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 	lines := strings.Split(readExample(t), "\n")
 	commented := regexp.MustCompile(`^(\s*)# ([a-z_]+: .*)$`)
-	n := 0
+	n, schema := 0, compiledSchema(t)
 	for i, line := range lines {
 		m := commented.FindStringSubmatch(line)
 		if m == nil || !isSetting(m[2][:strings.Index(m[2], ":")]) {
@@ -70,6 +70,9 @@ func TestEveryCommentedSettingOfTheExampleCanBeSwitchedOn(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("line %d switched on:\n%v", i+1, err)
+		}
+		if err := schemaVerdict(schema, []byte(strings.Join(changed, "\n"))); err != nil {
+			t.Errorf("line %d switched on is refused by the schema:\n%v", i+1, err)
 		}
 	}
 	if n < 18 {

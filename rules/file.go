@@ -69,6 +69,9 @@ type File struct {
 	Admin Admin
 	// Log says what is logged and how.
 	Log Log
+	// State is where levels are kept over a restart; without a Path they are not.
+	// Without a Pos it is not the file that says so, but the environment (see StateDir).
+	State FilePath
 	// MaxKeys is the most keys a rule remembers, at least 1000; a rule may have its own.
 	MaxKeys int64
 	// LoosePaths says that rules, and no routes, exempt or block, match paths in their
@@ -199,6 +202,9 @@ type Log struct {
 	Level  string // debug, info, warn or error
 	Format string // auto, text or json
 	Access string // auto, text, json, combined or off
+	// Redact is what the access log does not show beside what it never does: query
+	// parameters, named segments of the path, and the headers Referer and User-Agent.
+	Redact []Attribute
 }
 
 // Defaults returns a File with what holds where a file says nothing.

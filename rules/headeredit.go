@@ -49,17 +49,23 @@ var ofConnection = []string{
 	"Connection", "Content-Length", "Http2-Settings", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
+// ofRequest and ofResponse are the headers that the gateway itself sets of what
+// upstreams and clients get, and all that begin with X-Forwarded of a request.
+var (
+	ofRequest  = []string{"Expect", "Forwarded", "Host", "Via", "X-Real-Ip", "X-Request-Id"}
+	ofResponse = []string{
+		"Content-Encoding", "Date", "Grpc-Message", "Grpc-Status", "Ratelimit", "Ratelimit-Policy", "Retry-After", "X-Request-Id",
+	}
+)
+
 // ownedRequest reports whether the gateway sets the header of what upstreams get.
 func ownedRequest(name string) bool {
-	return slices.Contains(ofConnection, name) || strings.HasPrefix(name, "X-Forwarded") ||
-		slices.Contains([]string{"Expect", "Forwarded", "Host", "Via", "X-Real-Ip", "X-Request-Id"}, name)
+	return slices.Contains(ofConnection, name) || slices.Contains(ofRequest, name) || strings.HasPrefix(name, "X-Forwarded")
 }
 
 // ownedResponse reports whether the gateway sets the header of what clients get.
 func ownedResponse(name string) bool {
-	return slices.Contains(ofConnection, name) || slices.Contains([]string{
-		"Content-Encoding", "Date", "Grpc-Message", "Grpc-Status", "Ratelimit", "Ratelimit-Policy", "Retry-After", "X-Request-Id",
-	}, name)
+	return slices.Contains(ofConnection, name) || slices.Contains(ofResponse, name)
 }
 
 // routeHeaders reads the headers that a route changes.

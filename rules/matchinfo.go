@@ -32,6 +32,23 @@ func (m *Match) Captures(name string) (without string, ok bool) {
 	return "", true
 }
 
+// naming returns the patterns of m that name a segment of their path so.
+func (m *Match) naming(name string) []*Pattern {
+	if m == nil {
+		return nil
+	}
+	var list []*Pattern
+	for i := range m.Any {
+		c := &m.Any[i]
+		for _, p := range append(slices.Clip(c.Paths), c.Pattern) {
+			if p != nil && slices.Contains(p.names, name) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
 // OnlyGET reports whether m takes no other method than GET and HEAD.
 func (m *Match) OnlyGET() bool {
 	return m != nil && allIn(m.Any, func(c Clause) bool {

@@ -25,6 +25,7 @@ type parser struct {
 	secretFiles []string // what is not read then
 	listens     []*node  // as file.Listen
 	idleTLS     []*node  // settings of tls that nothing needs
+	redacted    []*node  // as file.Log.Redact
 
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
@@ -121,6 +122,7 @@ func (p *parser) read(root *node) {
 	} else if p.top.lacks("rules") {
 		p.fail(1, 0, 1, "add rules:, or rules: [] for none", "no rules")
 	}
+	p.redactable()
 }
 
 // fingerprint remembers what each setting says, to tell later what has changed.
@@ -261,6 +263,7 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	p.state()
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}
@@ -269,21 +272,6 @@ func (p *parser) process() {
 	}
 	if v := p.top.get("log"); v != nil {
 		p.log(v)
-	}
-}
-
-func (p *parser) log(n *node) {
-	c := p.section(n, partLog, "log", " in log")
-	c.check()
-	l := &p.file.Log
-	if v := c.get("level"); v != nil {
-		p.oneOf(v, "level", logLevels, &l.Level)
-	}
-	if v := c.get("format"); v != nil {
-		p.oneOf(v, "format", logFormats, &l.Format)
-	}
-	if v := c.get("access"); v != nil {
-		p.oneOf(v, "access", logAccess, &l.Access)
 	}
 }
 

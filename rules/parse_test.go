@@ -24,7 +24,7 @@ func TestTheFiveLineFileHasTheDefaults(t *testing.T) {
 	if len(f.Listen) != 1 || f.Listen[0].Addr != ":8080" || f.Admin.Addr != "127.0.0.1:9900" || f.Admin.Off {
 		t.Errorf("listen %v, admin %v", f.Listen, f.Admin)
 	}
-	if f.Timeouts != want.Timeouts || f.Limits != want.Limits || f.Log != want.Log || f.MaxKeys != want.MaxKeys || f.MaxMemory != 1<<30 {
+	if f.Timeouts != want.Timeouts || f.Limits != want.Limits || !reflect.DeepEqual(f.Log, want.Log) || f.MaxKeys != want.MaxKeys || f.MaxMemory != 1<<30 {
 		t.Errorf("settings are not the defaults: %+v", f)
 	}
 	u := f.Upstreams[0]
@@ -74,7 +74,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || f.Admin.Addr != "0.0.0.0:9901" || !f.Admin.Token.Is("0123456789abcdef0123456789abcdef") ||
 		f.MaxKeys != 200_000 || f.Rules[0].MaxKeys != 5000 || f.Rules[2].MaxKeys != 200_000 || f.IPv6Prefix != 56 ||
-		f.RateLimitHeaders != "off" || f.Log != (Log{"debug", "json", "combined"}) {
+		f.RateLimitHeaders != "off" || !reflect.DeepEqual(f.Log, Log{"debug", "json", "combined", f.Log.Redact}) {
 		t.Errorf("settings %+v", f)
 	}
 	api := f.Upstreams[0]

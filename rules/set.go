@@ -56,8 +56,9 @@ type Rule struct {
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
-	// DryRun says that it decides and counts but never refuses.
-	DryRun bool
+	// DryRun says that it decides and counts but never refuses, Switched that the file
+	// says otherwise.
+	DryRun, Switched bool
 	// Reject is the answer to a request it refuses.
 	Reject Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each
@@ -74,6 +75,7 @@ type Rule struct {
 	match  *Match
 	recipe *Recipe
 	costs  costs
+	beyond bool // see Beyond
 }
 
 // Plans yields the rule's own numbers, then those of its tiers.
@@ -150,6 +152,9 @@ type Hit struct {
 	// Missing says that the key is not in the request and that the rule wants
 	// such requests answered with 400 (`missing: reject`). Key is then nothing.
 	Missing bool
+	// Instead says that the key is not in the request, and Key is that of what stands
+	// in for it.
+	Instead bool
 	// Pending says that the key is in the body, which is not read yet, or in a token
 	// that is to be verified later; Resolve finds it then.
 	Pending bool
@@ -246,7 +251,7 @@ func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 // applies.
 func (h *Hit) find(secret *limit.Secret, f *Facts, m captor) bool {
 	key, outcome := h.Rule.recipe.Digest(secret, f, m)
-	h.Key, h.Missing, h.Pending = key, outcome == KeyReject, outcome == KeyPending
+	h.Key, h.Missing, h.Pending, h.Instead = key, outcome == KeyReject, outcome == KeyPending, outcome == KeyFallback
 	switch {
 	case outcome == KeySkip:
 		h.Rule.Live.Skipped.Add(1)

@@ -52,10 +52,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "jwt",
+			"groups", "body_limit", "tls", "paths", "jwt", "state",
 		},
 		later: []string{
-			"include", "store", "state",
+			"include", "store",
 		},
 	},
 	partUpstream: {
@@ -103,7 +103,7 @@ var settings = map[part]names{
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
-	partLog:      {known: []string{"level", "format", "access"}, later: []string{"redact"}},
+	partLog:      {known: []string{"level", "format", "access", "redact"}},
 }
 
 // choice are the values of a setting that takes one of some words.
@@ -151,6 +151,7 @@ var familiar = map[part]map[string]string{
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
+		"persist": "state", "levels": "state", "state_file": "state",
 	},
 	partUpstream: {
 		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",

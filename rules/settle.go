@@ -93,6 +93,14 @@ func (r *Rule) Settle(n int64, a Answer) int64 {
 	return 0
 }
 
+// SaidCost returns what an answer said the request costs, if the rule asks for that.
+func (r *Rule) SaidCost(a Answer) (int64, bool) {
+	if r.CostFrom.Header == "" || a.Status == 0 {
+		return 0, false
+	}
+	return r.CostFrom.read(a.Header)
+}
+
 // read returns what an answer says it costs; not ok when it says nothing that
 // can be read. More than Max is Max.
 func (c CostFrom) read(h http.Header) (int64, bool) {

@@ -32,18 +32,23 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			g := serveFileAt(t, path, withFiles(256))
 			before := g.metrics()
 			var open []net.Conn
-			for range 400 {
-				c, err := net.Dial("tcp", g.addr)
-				do(t, err)
+			for i := range 400 {
+				c, err := net.DialTimeout("tcp", g.addr, patience)
+				if err != nil {
+					t.Fatalf("connection %d of 400: %v", i, err)
+				}
 				open = append(open, c)
 			}
 			alive := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-			for range 50 { // each over a connection of its own
+			for i := range 50 { // each over a connection of its own
+				began := time.Now()
 				res, err := alive.Get("http://" + g.admin + "/healthz")
 				if err != nil {
-					t.Fatal(err)
+					t.Fatalf("/healthz %d of 50, after %v: %v", i, time.Since(began), err)
 				}
-				io.Copy(io.Discard, res.Body)
+				if _, err := io.Copy(io.Discard, res.Body); err != nil {
+					t.Fatalf("/healthz %d of 50, its answer, after %v: %v", i, time.Since(began), err)
+				}
 				res.Body.Close()
 				if res.StatusCode != 200 {
 					t.Errorf("/healthz: %d", res.StatusCode)
@@ -57,16 +62,25 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			for _, c := range open {
 				c.Close()
 			}
-			began := time.Now()
+			began, last := time.Now(), error(nil)
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("the last request that failed: %v", last)
+				}
+			})
 			eventually(t, "requests are served again", func() bool {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+g.addr, nil)
 				res, err := alive.Transport.RoundTrip(req)
 				if err != nil {
+					last = err
 					return false
 				}
 				res.Body.Close()
+				if res.StatusCode != 200 {
+					last = fmt.Errorf("status %d", res.StatusCode)
+				}
 				return res.StatusCode == 200
 			})
 			took := time.Since(began)

@@ -41,12 +41,17 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	dryRun bool // every rule is a dry run, whatever the file says
+
+	// applying is held by whoever changes what is in force.
+	applying sync.Mutex
 	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
 	history  admin.History // what came to pass in the last minutes
+	levels   levels        // that outlive the process
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -75,7 +80,8 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale() || s.certs.Stale()
+	set := s.gateway.Current().Rules()
+	return s.gateway.Stale() || s.certs.Stale() || !s.dryRun && set.Switched()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -116,6 +122,8 @@ func (s *server) secretFiles(data []byte) []string {
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	file, err := s.parse(data)
 	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
 		s.parsed = parsed{}
@@ -137,7 +145,15 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if file, err = file.ReadGroups(running, read); err != nil {
 		return reload.Change{}, err
 	}
+	if running != nil {
+		if err := restartNeeded(running.File, file); err != nil {
+			return reload.Change{}, err
+		}
+	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	if err == nil && s.dryRun {
+		snap = snap.WithRules(snap.Rules().AllDryRun())
+	}
 	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
@@ -149,8 +165,15 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
 		s.admin.SocketMode = 0o660 // the owner and the group
+		s.public.First = s.admin
 	}
 	public, private, err := s.bind(file)
+	if err == nil && first {
+		if err = s.keepLevels(file, snap); err != nil {
+			public.Abort()
+			private.Abort()
+		}
+	}
 	if err != nil {
 		if first {
 			s.gateway.Close()
@@ -176,6 +199,20 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		}
 	}
 	return s.changed(before, snap, names), nil
+}
+
+// keepLevels takes over what the last process has kept, before anything is served.
+func (s *server) keepLevels(file *rules.File, snap *proxy.Snapshot) error {
+	g := s.gateway
+	s.levels = levels{
+		path: file.State.Path, log: s.log.Logger, now: s.clock.Now,
+		set: func() *rules.Set { return g.Current().Rules() },
+	}
+	if err := s.levels.check(); err != nil && file.State.Pos.Line > 0 { // else a warning comes when they are to be written
+		return stateProblem(file, err)
+	}
+	s.levels.load(snap.Rules())
+	return nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
@@ -325,12 +362,19 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
 	wg.Go(func() { s.history.Run(work, s.gateway) })
+	keep, stopKeeping := context.WithCancel(work)
+	defer stopKeeping()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.levels.run(keep) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
 		"rules", len(s.gateway.Current().Rules().Rules))
+	if s.dryRun {
+		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
+	}
 	if ready != nil {
 		ready()
 	}
@@ -353,6 +397,11 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	unfollow()
 	following.Wait()
 	err := s.drain(stop)
+	stopKeeping()
+	keeping.Wait()
+	if err == nil {
+		s.levels.save() // now that all has been given back
+	}
 	stopLogs()
 	select {
 	case <-logged:
@@ -422,7 +471,9 @@ func (s *server) adminHandler() http.Handler {
 		Reloads:     s.reloads,
 		History:     &s.history,
 		Logger:      s.log.Logger,
-		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
+		Settings:    s.settings,
+		DryRun:      s.switchRule,
+		AllDryRun:   s.dryRun,
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,

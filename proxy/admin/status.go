@@ -19,7 +19,9 @@ type Status struct {
 	// Version is that of the program.
 	Version string `json:"version"`
 	// Ready says that traffic is welcome.
-	Ready  bool         `json:"ready"`
+	Ready bool `json:"ready"`
+	// DryRun says that the gateway was started so that no rule refuses anything.
+	DryRun bool         `json:"dry_run"`
 	Config ConfigStatus `json:"config"`
 	// InFlight counts requests in progress, tunnels included.
 	InFlight int64 `json:"in_flight"`
@@ -62,7 +64,10 @@ type RuleStatus struct {
 	Match     string `json:"match"`
 	Key       string `json:"key"`
 	Algorithm string `json:"algorithm"`
-	DryRun    bool   `json:"dry_run"`
+	// DryRun says that it refuses nobody, Switched that this was switched by an
+	// operator, until the next reload.
+	DryRun   bool `json:"dry_run"`
+	Switched bool `json:"switched,omitempty"`
 	// Plans are its own numbers, then those of its tiers.
 	Plans []PlanStatus `json:"plans"`
 	// Candidate are numbers that are counted beside its own and never enforced; nil is
@@ -188,7 +193,7 @@ type CheckStatus struct {
 func readStatus(c Config, now time.Time) Status {
 	snap, reloads := c.Gateway.Current(), c.Reloads()
 	s := Status{
-		At: now, Version: c.Build.Version, Ready: c.Ready(),
+		At: now, Version: c.Build.Version, Ready: c.Ready(), DryRun: c.AllDryRun,
 		Config: ConfigStatus{
 			Hash: snap.Rules().Hash, Loaded: time.Unix(0, int64(reloads.Since*1e9)), OK: reloads.OK, Error: reloads.Error, Reloads: reloads.Counts,
 		},
@@ -205,6 +210,7 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for i, r := range snap.Rules().Rules {
 		s.Rules[i] = ruleStatus(r, c.History, now)
+		s.Rules[i].Switched = r.Switched && !c.AllDryRun
 		s.Rules[i].TopRefused = refusedKeys(c.Gateway, snap.Rules(), r)
 		blocked := blockedKeys(c.Gateway, r)
 		s.Rules[i].Blocked = blocked[:min(len(blocked), topRefused)]

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"gateway/rules"
+)
+
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of the file, for editors",
+		Long: "schema prints the JSON schema (draft-07) of the file. An editor that knows it completes settings, says what\n" +
+			"they are for, and marks most of what `gateway check` would refuse. With the YAML language server, in VS Code and\n" +
+			"others, save it and begin the file with the line\n\n  # yaml-language-server: $schema=gateway.schema.json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(rules.Schema())
+			return err
+		},
+	}
+}

@@ -1,0 +1,264 @@
+package limit
+
+// Level is what one key of a Table has used at one instant, as it is kept over a
+// restart. It says nothing of the numbers of the limit.
+type Level struct {
+	// Key is the digest of the key. With Shared it is no key's.
+	Key Digest
+	// Shared is 0, or the number of a counter, from 1 on, that clients share for whom
+	// a full Table has no place.
+	Shared uint8
+	// At, Used and Rem are as in State.
+	At   Instant
+	Used int64
+	Rem  uint64
+	// Refunded is what has come back in a period, where that is bounded.
+	Refunded Refunded
+	// Taken are the instants of the units of a sliding log, the oldest first; nil for
+	// every other algorithm.
+	Taken []Taken
+}
+
+// Refunded is At, Used and Rem of what has come back to a key.
+type Refunded struct {
+	At   Instant
+	Used int64
+	Rem  uint64
+}
+
+// Taken are units that were taken at one instant.
+type Taken struct {
+	At    Instant
+	Units int64
+}
+
+// Levels passes the level at now of every key that is not idle to yield, until
+// that returns false. Requests in progress are no levels: a Table of those has none.
+// A shard at a time is copied under its lock; what comes or goes meanwhile may
+// be seen or not. yield must not keep the Level.
+func (t *Table) Levels(now Instant, yield func(*Level) bool) {
+	if t.newest.Load().nums.Slots {
+		return
+	}
+	var l Level
+	for i := range t.sharedLevels() {
+		if t.sharedLevel(i, now, &l) && !yield(&l) {
+			return
+		}
+	}
+	var keys []Digest
+	var levels []Level
+	for pos, over := uint64(0), false; !over && t.shards() > 0; {
+		s := t.lock(Digest{Hi: pos})
+		if s == nil {
+			return
+		}
+		at := max(now, s.latest)
+		keys, levels = keys[:0], levels[:0]
+		for i, k := range s.keys {
+			switch {
+			case k == (Digest{}):
+			case t.listed: // whose lists are long: they are copied one by one
+				keys = append(keys, k)
+			default:
+				if l, ok := t.level(k, s.homeAt(i), at); ok {
+					levels = append(levels, l)
+				}
+			}
+		}
+		if s.depth == 0 {
+			over = true
+		} else {
+			pos = (pos>>(64-s.depth) + 1) << (64 - s.depth)
+			over = pos == 0
+		}
+		s.mu.Unlock()
+		for i := range levels {
+			if !yield(&levels[i]) {
+				return
+			}
+		}
+		for _, k := range keys {
+			if l, ok := t.levelOf(k, now); ok && !yield(&l) {
+				return
+			}
+		}
+	}
+}
+
+// levelOf returns the level of one key.
+func (t *Table) levelOf(k Digest, now Instant) (l Level, ok bool) {
+	s := t.lock(k)
+	if s == nil {
+		return l, false
+	}
+	defer s.mu.Unlock()
+	i, ok := s.find(k)
+	if !ok {
+		return l, false
+	}
+	return t.level(k, s.homeAt(i), max(now, s.latest))
+}
+
+// level returns the level at now of what lives in h, whose lock is held. It is not ok
+// for what is idle.
+func (t *Table) level(k Digest, h home, now Instant) (l Level, ok bool) {
+	st, g := t.convert(*h.st)
+	h.put(st)
+	if h.list != nil {
+		*h.st, _ = g.take(*h.st, h.list, now, 0) // which drops what is too old from the list
+		st = *h.st
+	} else {
+		st, _ = g.take(st, nil, now, 0)
+	}
+	if g.idle(st, h.side, now) {
+		return l, false
+	}
+	l = Level{Key: k, At: st.At, Used: st.Used, Rem: st.Rem}
+	if h.side != nil && g.nums.Refunds != nil {
+		r, _ := g.nums.Refunds.Take(h.side.refunds, now, 0)
+		l.Refunded = Refunded{r.At, r.Used, r.Rem}
+	}
+	if h.list != nil {
+		l.Taken = make([]Taken, 0, h.list.n)
+		for i := range h.list.n {
+			if e := h.list.at(i); e.units > 0 {
+				l.Taken = append(l.Taken, Taken{e.at, e.units})
+			}
+		}
+	}
+	return l, true
+}
+
+// sharedLevels returns how many counters are shared by those without a place.
+func (t *Table) sharedLevels() int {
+	if t.spill.Load() == nil {
+		return 0
+	}
+	return overflows
+}
+
+func (t *Table) sharedLevel(i int, now Instant, l *Level) (ok bool) {
+	o := &t.spill.Load()[i]
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*l, ok = t.level(Digest{}, o.home(t.listed), max(now, o.latest))
+	l.Shared = uint8(i + 1)
+	return ok
+}
+
+// Past says when levels were kept, and how they are to be understood.
+type Past struct {
+	// Saved is when Levels was called, by the clock of its time.
+	Saved Instant
+	// Same says that the Numbers were those of the Table. Without it only whole units
+	// count, rounded up, and no more than the Numbers hold.
+	Same bool
+}
+
+// Restore puts back the level of a key that the Table does not know yet, with the
+// time applied that went by since p.Saved. A clock that went back meanwhile lets
+// no time go by: what lies in the future counts from now. It returns false when
+// there is no place for the key. A level that is idle by now needs none.
+func (t *Table) Restore(l *Level, p Past, now Instant) bool {
+	if t.newest.Load().nums.Slots || l.Shared > overflows {
+		return false
+	}
+	if l.Shared > 0 {
+		o := t.overflow(Digest{Lo: uint64(l.Shared - 1)})
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		g := t.newest.Load()
+		if st := g.restored(l, p, now); o.state.Used <= 0 && !g.nums.Bucket.Idle(st, now) {
+			st.Born = t.born.Add(1)
+			t.fill(o.home(t.listed), g, st, l, p, now)
+		}
+		return true
+	}
+	for tight := false; ; tight = !t.grow(l.Key) {
+		s := t.lock(l.Key)
+		if s == nil {
+			return false
+		}
+		if _, found := s.find(l.Key); found || l.Key == (Digest{}) {
+			s.mu.Unlock()
+			return true
+		}
+		at := max(now, s.latest)
+		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, tight: tight}
+		c.next = c.gen.restored(l, p, at)
+		c.Pending = l.Refunded.Used > 0 && c.gen.nums.Refunds != nil // then it is remembered without a unit in use, too
+		if c.cramped() {
+			s.mu.Unlock()
+			continue
+		}
+		there := c.findPlace() == placed
+		if there && c.stored {
+			c.store()
+			t.fill(s.homeAt(int(c.place)), c.gen, s.states[c.place], l, p, at)
+		}
+		s.mu.Unlock()
+		return there
+	}
+}
+
+// fill puts st in h, and what l has beside a State.
+func (t *Table) fill(h home, g *generation, st State, l *Level, p Past, now Instant) {
+	*h.st = st
+	h.st.Gen = g.num
+	if h.list != nil {
+		for _, e := range l.Taken {
+			at := min(e.At, now)
+			t.spare(h.list, at)
+			h.list.push(at, e.Units)
+		}
+		*h.st, _ = g.take(*h.st, h.list, now, 0)
+		if h.list.n > 0 {
+			h.st.At = h.list.newest().at
+		}
+	}
+	if h.side != nil && g.nums.Refunds != nil && l.Refunded.Used > 0 {
+		r := State{At: l.Refunded.At, Used: min(l.Refunded.Used, maxUnits), Rem: l.Refunded.Rem}
+		h.side.refunds = rebase(g.nums.Refunds, r, p, now)
+	}
+}
+
+// restored returns the State of a level under g at now.
+func (g *generation) restored(l *Level, p Past, now Instant) State {
+	s := State{At: l.At, Used: min(l.Used, 2*maxUnits), Rem: l.Rem}
+	if l.Taken != nil {
+		s.At, s.Used, s.Rem = 0, 0, 0
+		for _, e := range l.Taken {
+			s.At, s.Used = max(s.At, min(e.At, now)), min(s.Used+min(e.Units, maxUnits), maxUnits)
+		}
+		return s
+	}
+	if c := g.nums.Carry; c > 0 && !p.Same {
+		s.Used = min(s.Used, c)
+	}
+	return rebase(g.nums.Bucket, s, p, now)
+}
+
+// rebase makes s, a State of an earlier process, one that b can count on at now.
+func rebase(b Bucket, s State, p Past, now Instant) State {
+	if token, ok := b.(interface {
+		holds() (units int64, parts uint64)
+	}); ok {
+		units, parts := token.holds()
+		s.Used = min(s.Used, 2*units)
+		if !p.Same || s.Rem >= parts {
+			s.Rem = 0
+		}
+	}
+	if s.Used <= 0 && s.Rem == 0 {
+		return State{}
+	}
+	if p.Saved <= now {
+		return s
+	}
+	// The clock went back: what was then is now.
+	if fresh, _ := b.Take(State{}, now, 0); s.At > fresh.At {
+		s.At = fresh.At.Add(max(0, s.At.Sub(p.Saved)))
+	}
+	return s
+}
