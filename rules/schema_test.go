@@ -158,7 +158,7 @@ var beyond = map[string][]string{
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {
-		"jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key", "jwt-weak-rsa",
+		"include-a-folder", "include-double-star", "include-no-such-file", "jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key", "jwt-weak-rsa",
 		"secret-credential-without-systemd", "secret-env-empty", "secret-env-unset", "secret-file-empty", "secret-file-missing", "secret-file-of-a-variable",
 		"secret-file-too-large", "substitution-bad-default", "substitution-bad-number", "substitution-bad-rate", "substitution-bad-url",
 		"substitution-bad-word", "substitution-control-character", "substitution-empty-with-message", "substitution-empty-without-message",

@@ -52,10 +52,10 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "jwt", "state",
+			"groups", "body_limit", "tls", "paths", "jwt", "state", "include",
 		},
 		later: []string{
-			"include", "store",
+			"store",
 		},
 	},
 	partUpstream: {
