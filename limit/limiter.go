@@ -55,7 +55,16 @@ type Claim struct {
 	// decided, so that a list that has lowered it holds at once. It is for Tables
 	// of slots only.
 	Most *atomic.Int64
+	// Shared, unless nil, says how the claim is counted in the Limiter's Store. The
+	// Table is then what counts while the store cannot be asked; unless the claim
+	// is Closed, which is refused then, or Open, which passes.
+	Shared *Shared
+	// Open says that the claim passes when its store cannot be asked.
+	Open bool
 
+	// Fate says who decided the claim, Receipt what a store needs to settle it.
+	Fate    Fate
+	Receipt Receipt
 	// Result is what the Table said: whether this claim had room and what is
 	// left. When another claim refused the request nothing was taken, and
 	// Remaining is what was there before.
@@ -91,6 +100,9 @@ type Verdict struct {
 	// key: the request is refused because memory is full. The claim's Result is
 	// not OK and has no Wait.
 	Full bool
+	// Lost says that the store of a Closed claim could not be asked, and that the
+	// request is refused for that.
+	Lost bool
 	// Wait is the longest Wait among the claims that refused, or Never.
 	Wait time.Duration
 	// At is the instant at which it was decided: that of the caller, or the latest
@@ -102,17 +114,25 @@ type Verdict struct {
 	Seq uint64
 }
 
-// Limiter decides requests in this process. The zero value is ready; it is safe
-// for concurrent use.
-type Limiter struct{}
+// Limiter decides requests: in this process, and in a Store that other gateways
+// ask too. The zero value is ready; it is safe for concurrent use.
+type Limiter struct {
+	// Store counts the claims that are Shared. Without one their Tables do.
+	Store Store
+}
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
 // no room. The decision is atomic: all States are computed and stored under the
 // locks of all their shards. It sorts claims in place and keeps them until
-// Grant.Done; it allocates nothing but what new keys need. The context is for
-// stores that wait; memory does not. Acquire panics on a negative N, on two
+// Grant.Done; it allocates nothing but what new keys need. Claims that are Shared
+// are asked for in the Store once all others had room; they are taken all or none
+// too, and what was taken here goes back when the Store refuses. That waits as long
+// as the Store does, whatever becomes of the context. Acquire panics on a negative N, on two
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
+	if l.Store != nil && anyShared(claims) {
+		return l.ask(now, claims, false)
+	}
 	sortClaims(claims)
 	v, fresh := look(claims, now)
 	for v.OK && fresh {
@@ -150,6 +170,10 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // does not look for places, so what it says yes to may still find memory full; and
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, true)
+		return v
+	}
 	sortClaims(claims)
 	v, _ := look(claims, now)
 	v.Seq = number(claims)
@@ -222,7 +246,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned, c.SettledAt, c.SettledSeq = false, 0, 0, 0
+		c.tight, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = false, 0, 0, 0, Here
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -509,6 +533,7 @@ type Outcome func(*Claim) int64
 // Grant that is dropped keeps everything it took. The zero Grant holds nothing.
 type Grant struct {
 	claims  []Claim
+	store   Store
 	settled uint32
 }
 
@@ -526,6 +551,14 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		c := &claims[i]
 		if !c.Result.OK || c.released {
 			continue // a dry run that had no room, or what is back already
+		}
+		switch c.Fate {
+		case Here:
+		case There:
+			g.settleThere(c, now, o)
+			continue
+		default:
+			continue
 		}
 		n := int64(0)
 		switch {

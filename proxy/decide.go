@@ -179,6 +179,8 @@ func (x *exchange) decided(v limit.Verdict) bool {
 		return false
 	case v.Full:
 		x.full(x.refusing[0].Rule)
+	case v.Lost:
+		x.storeLost(x.refusing[0].Rule)
 	default:
 		x.refuse(v)
 	}
@@ -196,6 +198,13 @@ func (x *exchange) note(v limit.Verdict) {
 		hit := &x.hits[c.Tag]
 		rule, live := hit.Rule, hit.Plan.Live
 		switch {
+		case c.Fate == limit.Unasked, c.Fate == limit.Lost && rule.DryRun:
+			continue
+		case c.Fate == limit.LetPass:
+			if v.OK {
+				rule.Live.FailedOpen.Add(1)
+			}
+			continue
 		case rule.DryRun:
 			switch {
 			case !v.OK: // refused by another: as if it had never come
@@ -210,7 +219,7 @@ func (x *exchange) note(v limit.Verdict) {
 		case v.OK:
 			live.Allowed.Add(1)
 		case c.Result.OK: // had room, but another had not
-		case v.Full:
+		case v.Full, c.Fate == limit.Lost:
 			live.FailedClosed.Add(1)
 			x.refusing = append(x.refusing, hit)
 		default:

@@ -17,6 +17,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Access gets a line for each request; nil is none.
 	Access *AccessLog
+	// Store counts the rules that gateways share; nil counts them here.
+	Store limit.Store
 }
 
 // Gateway is the front door: an http.Handler that matches each request against
@@ -40,6 +42,7 @@ type Gateway struct {
 // it.
 func New(c Config, snap *Snapshot) *Gateway {
 	g := &Gateway{clock: c.Clock, log: c.Logger, access: c.Access}
+	g.limiter.Store = c.Store
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}

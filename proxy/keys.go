@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"slices"
 	"time"
 
 	"gateway/limit"
@@ -63,7 +62,10 @@ func (g *Gateway) Usage(r *rules.Rule, key limit.Digest) []Usage {
 // reports whether all of that was; what requests in progress hold stays.
 func (g *Gateway) Free(r *rules.Rule, key limit.Digest) (all bool) {
 	all = true
-	for _, t := range slices.Concat(r.Tables(), r.Trials()) {
+	for p := range r.Plans() {
+		all = g.limiter.Forget(p.Live.Table, p.Shared, key) && all
+	}
+	for _, t := range r.Trials() {
 		all = t.Forget(key) && all
 	}
 	r.Live.Blocks.Remove(key, g.Now())

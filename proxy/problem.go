@@ -253,6 +253,14 @@ func refusalText(names []string, seconds int64, canWait bool) string {
 	return text + "try again in " + strconv.FormatInt(seconds, 10) + " seconds."
 }
 
+// storeLost answers a request that a rule cannot decide without its store.
+func (x *exchange) storeLost(r *rules.Rule) {
+	x.fail(problem{
+		status: http.StatusServiceUnavailable, title: "Temporarily undecidable", wait: time.Second,
+		detail: `Rule "` + r.Name + `" cannot count this request now.`,
+	})
+}
+
 // full answers a request for which a rule had no memory left.
 func (x *exchange) full(r *rules.Rule) {
 	x.fail(problem{

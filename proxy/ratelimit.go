@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"gateway/limit"
 )
 
 // limitHeaders are the kinds of headers that tell clients of their limits.
@@ -78,7 +80,7 @@ func (x *exchange) describeLimits() {
 	order := x.order[:0]
 	for i := range x.claims {
 		c := &x.claims[i]
-		if c.Tag == overloadTag {
+		if c.Tag == overloadTag || c.Fate >= limit.Unasked { // of which nothing is known
 			continue
 		}
 		if rule := x.hits[c.Tag].Rule; !rule.DryRun && (!rule.Quiet || !c.Result.OK) {

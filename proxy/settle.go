@@ -25,8 +25,8 @@ func (x *exchange) settle(now limit.Instant) {
 	x.grant.Done(now, outcome)
 	for i := range x.claims {
 		c := &x.claims[i]
-		if !c.Result.OK || c.Tag == overloadTag {
-			continue // a dry run that had no room, or a place that is nothing used up
+		if !c.Result.OK || c.Tag == overloadTag || c.Fate == limit.LetPass {
+			continue // a dry run that had no room, or what is nothing used up
 		}
 		hit := &x.hits[c.Tag]
 		rule := hit.Rule

@@ -104,6 +104,7 @@ func (r *Rule) differences(old *Rule) []string {
 	if old.Refund != r.Refund {
 		what = append(what, "refund")
 	}
+	differ(&what, "store", old.counted(), r.counted())
 	differ(&what, "fail: closed", old.Closed, r.Closed)
 	differ(&what, "match", old.MatchText, r.MatchText)
 	differ(&what, "dry_run", old.DryRun, r.DryRun)

@@ -76,11 +76,15 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
 	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
 	recipe.know(groups.named(r.Known))
+	if r.shares(f.Store) {
+		recipe.shared = f.Store.secret()
+	}
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
-		DryRun: r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
+		InProcess: !r.shares(f.Store),
+		DryRun:    r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
@@ -91,7 +95,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, f.Store); err != nil {
 		return nil, err
 	}
 	if r.Candidate != nil {
@@ -99,13 +103,17 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		if old != nil {
 			was = old.Base.Candidate
 		}
-		if rule.Base.Candidate, err = r.compilePlan("", r.Candidate, identity, budget, was, nil); err != nil {
+		trial := *r.Candidate
+		if r.shares(f.Store) { // a candidate is counted here, where a part of the requests comes by
+			trial = r.share(r.Candidate, f.Store.Replicas)
+		}
+		if rule.Base.Candidate, err = r.compilePlan("", &trial, identity, budget, was, nil, nil); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, f.Store)
 		if err != nil {
 			return nil, err
 		}

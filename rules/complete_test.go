@@ -122,6 +122,7 @@ upstreams:
     max_conns: 0
     host: preserve
     tls: { insecure: false }
+    transport: direct
 routes:
   - match: /a/**
     respond: { status: 200, body: x, content_type: "text/plain; charset=utf-8" }
@@ -178,6 +179,7 @@ admin: { listen: "127.0.0.1:9900" }
 log: { level: info, format: auto, access: auto, redact: [] }
 max_keys: 1000000
 max_memory: 1GiB
+store: memory
 overload: { max_in_flight: 10, reserve: 20% }
 proxy_protocol: false
 groups:

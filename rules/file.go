@@ -80,6 +80,9 @@ type File struct {
 	LoosePaths bool
 	// MaxMemory bounds the memory of all counters together, in bytes.
 	MaxMemory int64
+	// Store is where counters live that several gateways share; nil is nowhere: all
+	// are in this process.
+	Store *StoreSpec
 
 	data     []byte     // what it was parsed from
 	included []Included // in the order in which they count
@@ -131,6 +134,8 @@ type RuleSpec struct {
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
 	Count, Refund Returns
+	// InProcess says that it is counted in this process, whatever the file's store.
+	InProcess bool
 	// Fail is "local", "open" or "closed": what happens when the rule cannot decide.
 	Fail string
 	// DryRun says that the rule decides and counts but never refuses.

@@ -16,6 +16,7 @@ type Recipe struct {
 	missing  Missing
 	ipv6Bits int
 	local    bool          // what cannot be read counts as missing
+	shared   *[32]byte     // the secret of its digests in a store; nil in memory
 	loose    bool          // a path is that of LoosePath
 	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
 }
@@ -55,12 +56,29 @@ var outcomeOf = [...]Outcome{unread: KeyPending, unreadable: KeyUnreadable, tooL
 // never that of a request that has its key. Only with KeyFound and KeyFallback
 // is there a digest. It takes no memory of its own once f has been in use.
 func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
-	key, outcome := r.appendKey(f.buf[:0], f, m)
+	key, outcome := r.appendKey(r.begin(f.buf[:0]), f, m)
 	f.buf = key
 	if outcome > KeyFallback {
 		return limit.Digest{}, outcome
 	}
-	return s.Digest(key), outcome
+	return r.digest(s, key), outcome
+}
+
+// begin begins the bytes of a key: with the secret of the store that counts it.
+func (r *Recipe) begin(out []byte) []byte {
+	if r.shared != nil {
+		out = append(out, r.shared[:]...)
+	}
+	return out
+}
+
+// digest returns the digest of a key: the one that all gateways of a store make of
+// it, or that of this process.
+func (r *Recipe) digest(s *limit.Secret, key []byte) limit.Digest {
+	if r.shared != nil {
+		return sharedDigest(key)
+	}
+	return s.Digest(key)
 }
 
 // The first byte of a key says whether it is one of its rule or a fallback.

@@ -68,15 +68,15 @@ func (s *Set) keyOfAddress(r *Rule, client netip.Addr, fallback bool) (limit.Dig
 	if !fallback && (len(r.recipe.parts) > 1 || !one.IsIP() && !one.IsGlobal()) {
 		return limit.Digest{}, errNoAddress
 	}
-	key := []byte{tagKey}
+	key := append(r.recipe.begin(nil), tagKey)
 	if fallback {
-		key, one = []byte{tagFallback, 0}, Attribute{kind: kindIP}
+		key, one = append(r.recipe.begin(nil), tagFallback, 0), Attribute{kind: kindIP}
 	}
 	key, is := r.recipe.appendPart(key, one, &Facts{Client: client}, nil)
 	if is != present {
 		return limit.Digest{}, errNoAddress
 	}
-	return s.secret.Digest(key), nil
+	return r.recipe.digest(s.secret, key), nil
 }
 
 // FindKey returns the digest of the key of r that values name: one for each part
@@ -101,7 +101,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 		}
 		return s.keyOfAddress(r, addr, true)
 	}
-	key, left := []byte{tagKey}, values
+	key, left := append(r.recipe.begin(nil), tagKey), values
 	for _, a := range r.recipe.parts {
 		value := ""
 		if !a.IsGlobal() {
@@ -118,7 +118,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 	if len(left) > 0 {
 		return limit.Digest{}, fmt.Errorf("the key of rule %q is %s; there are %d values too many", r.Name, r.KeyText, len(left))
 	}
-	return s.secret.Digest(key), nil
+	return r.recipe.digest(s.secret, key), nil
 }
 
 // appendGiven appends a part of a key whose value somebody has written down.

@@ -21,7 +21,7 @@ func manualFile() map[part][]manualEntry {
 			{"jwt", settingsOf("jwt"), "How the signatures of tokens are verified, whose claims are the attributes jwt.<claim>."},
 			{"reject", settingsOf(partReject), "The answer to a refused request; a rule may have its own."},
 			{"ratelimit_headers", oneWord(rateLimitHeaders), "Which limit headers answers carry: draft-11 is RateLimit and RateLimit-Policy, legacy RateLimit-Limit, -Remaining, -Reset and X-RateLimit-*."},
-			{"store", either("memory, or settings: redis", takes{"", object{"enum": []any{"memory"}}}, takes{"", ref("store")}), "Where counters live: in this process, or shared by several gateways."},
+			{"store", either("memory, or settings: redis", takes{"", object{"enum": []any{"memory"}}}, settingsOf(partStore)), "Where counters live: in this process, or shared by several gateways."},
 			{"max_keys", number(1000, maxNumber), "The most keys that a rule remembers; a rule may have its own."},
 			{"max_memory", aSize(), "The most memory of all counters together."},
 			{"paths", oneWord(choice{known: []string{"strict", "loose"}}), "loose: rules match paths without regard to case and to what follows a semicolon in a segment, for upstreams that do so."},
@@ -90,15 +90,16 @@ func manualFile() map[part][]manualEntry {
 			{"public_key_file", filePath(), "The public key, in PEM, of tokens that are signed with RS, PS, ES or EdDSA; read again when it changes."},
 			{"jwks_file", filePath(), "A set of keys (RFC 7517); read again when it changes."},
 		},
-		"store": {
-			{"redis", settingsOf("redis"), "Counters in Redis or Valkey, shared by several gateways."},
+		partStore: {
+			{"redis", settingsOf(partRedis), "Counters in Redis or Valkey, shared by several gateways."},
 		},
-		"redis": {
-			{"url", oneOrList(anyText(), 1), "redis://, rediss:// or redis-sentinel://; several for a cluster."},
+		partRedis: {
+			{"url", oneOrList(aText("a URL like redis://10.0.0.5:6379", storeURLPattern), 1), "redis://, rediss:// or redis-sentinel://; several for a cluster."},
 			{"password", secret(), "The password."},
+			{"ca", filePath(), "The authorities, in PEM, that are believed instead of the system's."},
 			{"timeout", aDuration(), "How long a decision may wait for the store."},
-			{"prefix", anyText(), "What the names of keys begin with."},
-			{"replicas", number(1, maxNumber), "How many gateways share the store: after a failure each counts by itself with its share of the limit."},
+			{"prefix", aText("1 to 24 of A-Z, a-z, 0-9, ., - and _", inner(storePrefix)), "What the names of keys begin with."},
+			{"replicas", number(1, 100_000), "How many gateways share the store: after a failure each counts by itself with its share of the limit."},
 		},
 		partGroupFile: {
 			{"file", filePath(), "A file with one value a line; # begins a comment. It is watched."},

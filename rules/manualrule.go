@@ -14,6 +14,7 @@ func manualRule() map[part][]manualEntry {
 			{"resolve", aDuration(), "How often a server's name is looked up again; 0 or at least 1s."},
 			{"max_conns", number(0, 1_000_000), "The most requests in progress at one server; 0 is no bound."},
 			{"host", oneWord(hosts), "preserve sends the client's Host, upstream the server's name."},
+			{"transport", oneWord(transports), "How HTTP/1.1 is spoken: direct in the request's own goroutine, net_http by Go's http.Transport."},
 			{"tls", settingsOf(partUpstreamTLS), "How https servers are spoken to."},
 		},
 		partServer: {

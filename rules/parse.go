@@ -264,6 +264,9 @@ func (p *parser) process() {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
 	p.state()
+	if v := p.top.get("store"); v != nil {
+		p.store(v)
+	}
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}

@@ -99,6 +99,13 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
+	if v := c.get("store"); v != nil {
+		if text, ok := p.textLike(v, "store", "memory"); ok && text != "memory" {
+			p.failAt(v, "write store: memory, or leave it out for the file's store", "store %s: a rule has only memory for itself", quote(text))
+		}
+		r.InProcess = true
+	}
+	p.countable(c, &r)
 	return r
 }
 

@@ -61,11 +61,15 @@ type Plan struct {
 	// Candidate are numbers that are counted beside it and never enforced, with a Live
 	// of their own; nil is none.
 	Candidate *Plan
+	// Shared says how a store counts it; nil is not at all. Its Table, and Numbers,
+	// have then this gateway's share, for while the store is away.
+	Shared *limit.Shared
 
 	algorithm string
 	policy    string
 	group     *Group        // of the tier
 	slots     *atomic.Int64 // of a tier that counts requests in progress: see limit.Claim.Most
+	inTable   int64         // as many of these as the Table allows
 }
 
 // PlanLive is what of a Plan outlives a list of rules. It is safe for concurrent
@@ -86,25 +90,34 @@ type PlanLive struct {
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of was, the same plan of the same rule of the list in force, if there
 // is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan) (*Plan, *Error) {
-	numbers, err := r.numbers(spec)
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, store *StoreSpec) (*Plan, *Error) {
+	here, identity := *spec, r.planIdentity(spec, ruleIdentity)
+	var shared *limit.Shared
+	var err error
+	if r.shares(store) {
+		here = r.share(spec, store.Replicas)
+		shared, err = r.shared(spec, tier, identity)
+	}
+	numbers := limit.Numbers{}
+	if err == nil {
+		numbers, err = r.numbers(&here)
+	}
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
 	}
 	p := &Plan{
 		Tier: tier, Limit: spec.Limit, Concurrency: spec.Concurrency,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
-		Numbers: numbers, algorithm: r.Algorithm,
+		Numbers: numbers, Shared: shared, algorithm: r.Algorithm, inTable: here.Concurrency,
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
-	identity := r.planIdentity(spec, ruleIdentity)
 	switch {
 	case was != nil && was.Live.identity == identity && !(shares && was.Live.Table != base.Live.Table):
 		p.Live = was.Live
 	case shares:
 		p.Live = &PlanLive{Table: base.Live.Table, identity: identity}
-		p.Live.slots.Store(p.Concurrency)
+		p.Live.slots.Store(p.inTable)
 	default:
 		p.Live = &PlanLive{Table: limit.NewTable(numbers, r.MaxKeys, budget), identity: identity}
 	}
@@ -122,7 +135,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 // activate makes the numbers of p those of its Table.
 func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 	if p.slots != nil {
-		p.slots.Store(p.Concurrency)
+		p.slots.Store(p.inTable)
 		return
 	}
 	p.Live.Table.Renew(p.Gen, now, p.Numbers, maxKeys)

@@ -176,6 +176,10 @@ func together(p part) object {
 			return object{"properties": object{"set": set, "remove": oneOrList(takes{"", set["propertyNames"].(object)}, 0).schema}}
 		}
 		return with(inside("request", edit(slices.Concat(ofConnection, ofRequest), "X-Forwarded")), inside("response", edit(slices.Concat(ofConnection, ofResponse))))
+	case partStore:
+		return has("redis")
+	case partRedis:
+		return has("url", "replicas")
 	case partRespond:
 		empty := with(has("status", "body"), inside("status", object{"enum": []int{204, 205, 304}}))
 		return object{"dependencies": object{"content_type": []string{"body"}}, "allOf": []object{when(empty, inside("body", object{"enum": []string{""}}))}}

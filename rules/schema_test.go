@@ -127,20 +127,21 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-of-body-in-tiers", "key-body-of-get",
-		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "known-of-another-key", "known-unknown-group", "match-group-unknown",
-		"missing-body-of-get", "missing-itself", "group-jwt-without-jwt", "key-jwt-without-jwt", "match-jwt-without-jwt", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
-		"log-redact-path", "regex-names-nothing", "tiers-unknown-group", "tls-listen-plain", "tls-without-https",
+		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
+		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
+		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
+		"log-redact-path", "regex-names-nothing", "store-ca-without-tls", "tiers-unknown-group", "tls-listen-plain", "tls-without-https",
 	},
 	"says the same thing twice, written in two ways or in two places": {
 		"admin-default-same-as-listen", "admin-is-public-socket", "admin-same-as-listen", "admin-token-same-as-listen", "cost-patterns-the-same",
 		"group-attribute-twice", "headers-set-and-removed", "reject-header-twice", "rule-name-twice", "tls-admin-redirect", "tls-listen-redirect",
-		"upstream-twice",
+		"store-node-twice", "store-two-passwords", "upstream-twice",
 	},
 	"compares numbers with each other, or amounts in several units": {
 		"candidate-smaller-than-the-cost", "cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
-		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "tier-fills-too-slowly",
+		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-timeout-long",
+		"store-timeout-none", "tier-fills-too-slowly",
 		"tier-smaller-than-the-cost",
 	},
 	"asks what matches take, together": {
@@ -153,14 +154,19 @@ var beyond = map[string][]string{
 	"counts bytes of a part, or items of a kind": {
 		"group-too-many-stars", "upstream-unix-long",
 	},
+	"is in what the urls of a store say, one by one and together": {
+		"store-bad-password", "store-cluster-database", "store-cluster-mixed", "store-sentinels-in-a-list",
+	},
 	"is in how YAML is written, not in what it says": {
 		"number-exponent", "number-hex", "number-octal", "version-float", "yaml-empty-second-document", "yaml-merge-key", "yaml-plain-tag",
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {
-		"include-a-folder", "include-double-star", "include-no-such-file", "jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key", "jwt-weak-rsa",
+		"include-a-folder", "include-double-star", "include-no-such-file",
+		"jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key",
+		"jwt-weak-rsa",
 		"secret-credential-without-systemd", "secret-env-empty", "secret-env-unset", "secret-file-empty", "secret-file-missing", "secret-file-of-a-variable",
-		"secret-file-too-large", "substitution-bad-default", "substitution-bad-number", "substitution-bad-rate", "substitution-bad-url",
+		"secret-file-too-large", "store-password-unset", "substitution-bad-default", "substitution-bad-number", "substitution-bad-rate", "substitution-bad-url",
 		"substitution-bad-word", "substitution-control-character", "substitution-empty-with-message", "substitution-empty-without-message",
 		"substitution-inside-a-text", "substitution-not-utf8", "substitution-unset", "substitution-unset-with-message",
 	},

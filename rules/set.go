@@ -53,6 +53,8 @@ type Rule struct {
 	// Closed says that a request is refused when the rule cannot decide, Open that
 	// it passes the rule by.
 	Closed, Open bool
+	// InProcess says that it is counted in this process alone.
+	InProcess bool
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
@@ -105,6 +107,14 @@ func (r *Rule) plan(f *Facts) *Plan {
 
 // ReadsBody reports whether the key, or what stands in for it, is in the body.
 func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
+
+// counted returns where a rule is counted.
+func (r *Rule) counted() string {
+	if r.InProcess {
+		return "memory"
+	}
+	return "redis"
+}
 
 // Skips reports whether the rule passes requests by that lack its key.
 func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }
@@ -168,6 +178,7 @@ type Hit struct {
 func (h *Hit) Claim(c *limit.Claim) {
 	c.Table, c.Gen, c.Key, c.N, c.Most = h.Plan.Live.Table, h.Plan.Gen, h.Key, h.Cost, h.Plan.slots
 	c.Closed, c.Pending = h.Rule.Closed, h.Rule.Pending()
+	c.Shared, c.Open = h.Plan.Shared, h.Rule.Open
 	if h.Rule.DryRun {
 		c.Mode = limit.DryRun
 	}

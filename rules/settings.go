@@ -34,6 +34,8 @@ const (
 	partHealth   part = "health"
 	partBalance  part = "balance"
 	partSecret   part = "secret"
+	partStore    part = "store"
+	partRedis    part = "redis"
 
 	partTLS         part = "tls"
 	partCertificate part = "certificate"
@@ -51,17 +53,14 @@ var settings = map[part]names{
 		known: []string{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "jwt", "state", "include",
-		},
-		later: []string{
-			"store",
+			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
+			"groups", "body_limit", "tls", "paths", "state", "jwt", "include",
 		},
 	},
 	partUpstream: {
 		known: []string{
 			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls",
+			"max_conns", "host", "tls", "transport",
 		},
 	},
 	partTLS: {
@@ -86,9 +85,9 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store",
 		},
-		later: []string{"store", "max_wait", "penalty", "calendar"},
+		later: []string{"max_wait", "penalty", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
@@ -100,6 +99,8 @@ var settings = map[part]names{
 	partOverload: {known: []string{"max_in_flight", "reserve"}},
 	partAdmin:    {known: []string{"listen", "token"}},
 	partSecret:   {known: []string{"file", "env", "credential"}},
+	partStore:    {known: []string{"redis"}},
+	partRedis:    {known: []string{"url", "password", "ca", "timeout", "prefix", "replicas"}},
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
@@ -117,6 +118,7 @@ var (
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
+	transports       = choice{known: []string{"direct", "net_http"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
@@ -189,7 +191,13 @@ var familiar = map[part]map[string]string{
 	partRespond:   {"code": "status", "text": "body"},
 	partReject:    {"code": "status", "message": "detail"},
 	partAdmin:     {"address": "listen", "addr": "listen", "bind": "listen", "password": "token", "key": "token", "secret": "token"},
-	partSecret:    {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
+	partStore:     {"valkey": "redis", "url": "redis", "type": "redis", "addr": "redis", "address": "redis"},
+	partRedis: {
+		"address": "url", "addr": "url", "addrs": "url", "addresses": "url", "host": "url", "hosts": "url", "port": "url", "endpoints": "url", "urls": "url",
+		"db": "url", "database": "url", "username": "url", "user": "url", "tls": "url", "sentinel": "url", "cluster": "url", "nodes": "url",
+		"pass": "password", "auth": "password", "key_prefix": "prefix", "namespace": "prefix", "gateways": "replicas", "instances": "replicas", "ca_file": "ca",
+	},
+	partSecret: {"path": "file", "from_file": "file", "variable": "env", "from_env": "env", "environment": "env"},
 }
 
 // names returns all settings of a part.

@@ -45,7 +45,7 @@ func newCheck() *cobra.Command {
 }
 
 func check(out, errs io.Writer, name string, data []byte, strict bool) error {
-	snap, warnings, err := loadFile(name, data)
+	snap, warnings, err := checkFile(name, data)
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(errs, list, ".")
 		return errSaid
@@ -77,6 +77,26 @@ func loadFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error
 		return nil, nil, err
 	}
 	return snap, slices.Concat(file.Warnings, doubts), nil
+}
+
+// checkFile is loadFile with a look at what the file names on other machines.
+func checkFile(name string, data []byte) (*proxy.Snapshot, rules.ErrorList, error) {
+	snap, warnings, err := loadFile(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	away, err := checkStore(snap.Rules().File.Store)
+	return snap, slices.Concat(warnings, away), err
+}
+
+// loadAlone is loadFile for those who ask what the rules say: with all counters in
+// this process, and their whole limits.
+func loadAlone(name string, data []byte) (*proxy.Snapshot, error) {
+	snap, _, err := loadFile(name, data)
+	if err != nil || snap.Rules().File.Store == nil {
+		return snap, err
+	}
+	return proxy.Build(snap.Rules().File.Alone(), nil, nil)
 }
 
 // describe prints what a file means.

@@ -82,7 +82,7 @@ func checkJSON(out io.Writer, name string, data []byte, err error, strict bool) 
 }
 
 func (r *report) load(name string, data []byte) error {
-	snap, warnings, err := loadFile(name, data)
+	snap, warnings, err := checkFile(name, data)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			snap, _, err := loadFile(configName(path), data)
+			snap, err := loadAlone(configName(path), data)
 			if list, ok := errors.AsType[rules.ErrorList](err); ok {
 				printErrors(cmd.ErrOrStderr(), list, ".")
 				return errSaid

@@ -22,6 +22,7 @@ import (
 // of this table.
 var mayImport = map[string][]string{
 	"gateway/limit":          {},
+	"gateway/limit/redis":    {"gateway/limit", "github.com/redis/rueidis"},
 	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3", "github.com/golang-jwt/jwt"},
 	"gateway/rules/replay":   {"gateway/rules", "gateway/limit", "github.com/klauspost/compress"},
 	"gateway/reload":         {"github.com/fsnotify/fsnotify"},
@@ -30,10 +31,12 @@ var mayImport = map[string][]string{
 	"gateway/proxy/certs":    {"gateway/rules", "github.com/caddyserver/certmagic", "go.uber.org/zap"},
 	"gateway/proxy/admin":    {"gateway/proxy", "gateway/proxy/upstream", "gateway/rules", "github.com/prometheus/client_golang"},
 	"gateway/cmd/gateway": {
-		"gateway/limit", "gateway/rules", "gateway/rules/replay", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs", "gateway/proxy/upstream",
+		"gateway/limit", "gateway/limit/redis", "gateway/rules", "gateway/rules/replay", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs",
+		"gateway/proxy/upstream",
 		"github.com/lmittmann/tint", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/coreos/go-systemd", "golang.org/x/term",
 	},
-	"gateway/proxy/certs/acmetest": {"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"}, // for tests alone
+	"gateway/limit/redis/redistest": {},                                                           // for tests alone
+	"gateway/proxy/certs/acmetest":  {"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"}, // for tests alone
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {

@@ -192,6 +192,11 @@ func (p *replaying) print(cmd *cobra.Command, rep *replay.Report) error {
 			}
 		}
 		return errors.New("the report holds only what could be read")
+	case rep.Late > read/100:
+		return &hintError{
+			err:  fmt.Errorf("%d of %d lines are not in the order of time, so they were decided too late", rep.Late, read),
+			hint: "sort the log by time first; lines that are a few thousand lines late do no harm",
+		}
 	case rep.Lines > 0 && read < rep.LinesUnread:
 		return &hintError{
 			err:  fmt.Errorf("%d of %d lines could not be read, so the report says little", rep.LinesUnread, rep.Lines),

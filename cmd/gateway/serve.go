@@ -21,6 +21,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"gateway/limit"
+	"gateway/limit/redis"
 	"gateway/proxy"
 	"gateway/proxy/admin"
 	"gateway/proxy/certs"
@@ -50,6 +51,7 @@ type server struct {
 	public   *proxy.Doors
 	admin    *proxy.Doors
 	certs    *certs.Manager
+	store    *redis.Store  // nil: all counters are in this process
 	history  admin.History // what came to pass in the last minutes
 	levels   levels        // that outlive the process
 	loaded   time.Time
@@ -153,6 +155,10 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 			return reload.Change{}, err
 		}
 	}
+	store, err := s.openStore(file, running)
+	if err != nil {
+		return reload.Change{}, err
+	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
 	if err == nil && s.dryRun {
 		snap = snap.WithRules(snap.Rules().AllDryRun())
@@ -163,7 +169,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	}
 	first := s.gateway == nil
 	if first {
-		s.gateway = proxy.New(proxy.Config{Clock: s.clock, Logger: s.log.Logger, Access: s.access}, snap)
+		s.gateway = proxy.New(gatewayConfig(s, store), snap)
 		s.public = proxy.NewDoors(s.gateway, s.log.Logger)
 		s.public.Inherited = s.inherited
 		s.admin = proxy.NewDoors(s.adminHandler(), s.log.Logger)
@@ -187,6 +193,7 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
+	s.store = store
 	names := renewed(before, snap, secure)
 	s.certs.Commit(secure, public.At)
 	settings := doorSettings(file)
@@ -364,6 +371,10 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	if s.store != nil {
+		s.store.Start(ctx)
+		wg.Go(func() { s.store.Run(work) })
+	}
 	wg.Go(func() { s.history.Run(work, s.gateway) })
 	keep, stopKeeping := context.WithCancel(work)
 	defer stopKeeping()
@@ -374,7 +385,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	go func() { s.access.Run(logs); close(logged) }()
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
-		"rules", len(s.gateway.Current().Rules().Rules))
+		"rules", len(s.gateway.Current().Rules().Rules), "counters", s.counters())
 	if s.dryRun {
 		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
 	}
@@ -482,6 +493,7 @@ func (s *server) adminHandler() http.Handler {
 		Connections: s.public.Connections,
 		Token:       func() rules.Secret { return s.gateway.Current().Rules().File.Admin.Token },
 		Expiries:    s.certs.Expiries,
+		Store:       s.storeStatus,
 	})
 }
 

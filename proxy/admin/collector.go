@@ -61,6 +61,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
 		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, expiry, reloads, reloadOK, reloadSuccess,
+		storeUp, storeDuration, storeErrors, storeLeases,
 	} {
 		ch <- d
 	}
@@ -114,6 +115,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	ruleMetrics(snap.Rules(), counter, gauge)
+	if c.c.Store != nil {
+		storeMetrics(c.c.Store(), counter, gauge, histogram)
+	}
 	for name, p := range snap.Pools() {
 		histogram(upDuration, upstream.DurationBounds, p.Durations(), name)
 		for _, s := range p.Stats() {

@@ -56,6 +56,8 @@ type Config struct {
 	// Expiries returns when the certificate of each domain ends, the zero time for
 	// one that has none; nil is none at all.
 	Expiries func() map[string]time.Time
+	// Store returns how the store that gateways share does, nil where there is none.
+	Store func() *StoreStatus
 }
 
 // Reloads says how the reloads went.

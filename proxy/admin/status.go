@@ -34,6 +34,8 @@ type Status struct {
 	Upstreams []UpstreamStatus `json:"upstreams"`
 	// Certificates are in the order of their domains; none without TLS.
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
+	// Store is where counters are that gateways share; nil is nowhere.
+	Store *StoreStatus `json:"store,omitempty"`
 }
 
 // CertificateStatus says when the certificate of a domain ends; nil is that it has
@@ -217,6 +219,9 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Pools())) {
 		s.Upstreams = append(s.Upstreams, upstreamStatus(name, snap.Pools()[name]))
+	}
+	if c.Store != nil {
+		s.Store = c.Store()
 	}
 	if c.Expiries != nil {
 		all := c.Expiries()

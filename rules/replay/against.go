@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"slices"
+	"net/netip"
 
 	"gateway/limit"
 )
@@ -53,8 +53,7 @@ func (a *Against) Add(rec *Record, now, then Outcome) {
 	addr := rec.Client.As16()
 	key := a.secret.Digest(addr[:])
 	note := func(t *keyTable, refused, differs bool) {
-		if row, _ := t.find(key); row != nil {
-			row.addr = addr
+		if row := t.find(key, rec.Client); row != nil {
 			row.requests += n
 			if refused {
 				row.most += n
@@ -73,7 +72,7 @@ func (a *Against) Finish(other *Report, top int) {
 	a.Rules = other.Rules
 	for i := range a.now.rows {
 		n := &a.now.rows[i]
-		if t, _ := a.then.find(n.key); t != nil {
+		if t := a.then.find(n.key, netip.IPv6Unspecified()); t != nil {
 			switch {
 			case n.most > 0 && t.most == 0:
 				a.ClientsNow += 1 << a.now.level
@@ -82,7 +81,7 @@ func (a *Against) Finish(other *Report, top int) {
 			}
 		}
 	}
-	for _, k := range mostRefused(slices.Clone(a.now.rows), top) {
-		a.Top = append(a.Top, TopKey{Key: k.client().String(), Requests: k.requests, Refused: k.refused, Share: share(k.refused, k.requests)})
+	for _, k := range a.now.mostRefused(top) {
+		a.Top = append(a.Top, TopKey{Key: netip.AddrFrom16(k.addr).Unmap().String(), Requests: k.requests, Refused: k.refused, Share: share(k.refused, k.requests)})
 	}
 }

@@ -19,6 +19,8 @@ type Format struct {
 	// times are finer than a second.
 	durations, fractions bool
 	own                  bool
+	// openEnd says that a line could lose a part of its last field unnoticed.
+	openEnd bool
 
 	parse func(line []byte, r *Record) error
 }
@@ -76,7 +78,8 @@ func builtin(text string, loose bool) *pattern {
 
 // formatOf makes a Format of a pattern.
 func formatOf(name string, p *pattern) *Format {
-	f := &Format{Name: name, parse: p.parse, durations: false}
+	last := p.items[len(p.items)-1].kind
+	f := &Format{Name: name, parse: p.parse, openEnd: p.tail == "" && last != fieldSkip && last != fieldNumber && last != fieldStatus}
 	for i := range p.items {
 		switch it := &p.items[i]; it.kind {
 		case fieldHeader:
@@ -127,7 +130,7 @@ func newFormats() []*Format {
 		{Name: "HAProxy HTTP", durations: true, fractions: true, parse: parseHAProxy},
 		alb,
 		formatOf("Envoy", builtin(`[$time_iso8601] "$request" $status $any $n $n $ms $any "$http_x_forwarded_for" "$http_user_agent" "$any" "$host" "$any"`, true)),
-		formatOf("Istio", builtin(`[$time_iso8601] "$request" $status $any $any $any "$any" $n $n $ms $any "$http_x_forwarded_for" "$http_user_agent" "$any" "$host" "$any" $any $any $any $remote_addr`, true)),
+		formatOf("Istio", builtin(`[$time_iso8601] "$request" $status $any $any $any "$any" $n $n $ms $any "$http_x_forwarded_for" "$http_user_agent" "$any" "$host" "$any" $any $any $any $remote_addr $any`, true)),
 		traefik,
 		main,
 		formatOf("combined", builtin(combinedText, true)),

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"slices"
@@ -16,10 +17,9 @@ const (
 	mostKeysOfAll = 1 << 21
 )
 
-// keyRow is what is known of one key of a rule.
+// keyRow is what is known of one key of a rule: as much as one line of a cache holds.
 type keyRow struct {
 	key               limit.Digest
-	addr              [16]byte // of its last client
 	requests, refused int64
 	since             limit.Instant // of the first refusal since it was let through; 0 is none
 	window            int64         // number of the period it was seen in last
@@ -32,16 +32,17 @@ type keyRow struct {
 // ready.
 type keyTable struct {
 	rows  []keyRow
-	index []uint32 // place + 1; 0 is free
+	addrs [][16]byte // of the client that had the key first, beside its row
+	index []uint32   // place + 1; 0 is free
 	level uint8
 	most  int // rows
 }
 
-// find returns the row of a key, made if it is new; nil for a key that is not in
-// the sample.
-func (t *keyTable) find(key limit.Digest) (row *keyRow, fresh bool) {
+// find returns the row of a key of client, made if it is new; nil for a key that is
+// not in the sample.
+func (t *keyTable) find(key limit.Digest, client netip.Addr) *keyRow {
 	if t.level > 0 && key.Hi>>(64-t.level) != 0 {
-		return nil, false
+		return nil
 	}
 	if len(t.index) < 2*len(t.rows)+16 {
 		t.rehash(max(64, 2*len(t.index)))
@@ -52,14 +53,15 @@ func (t *keyTable) find(key limit.Digest) (row *keyRow, fresh bool) {
 		if n == 0 {
 			if t.most > 0 && len(t.rows) >= t.most {
 				t.raise()
-				return t.find(key)
+				return t.find(key, client)
 			}
 			t.rows = append(t.rows, keyRow{key: key, window: math.MinInt64})
+			t.addrs = append(t.addrs, client.As16())
 			t.index[i] = uint32(len(t.rows))
-			return &t.rows[len(t.rows)-1], true
+			return &t.rows[len(t.rows)-1]
 		}
 		if t.rows[n-1].key == key {
-			return &t.rows[n-1], false
+			return &t.rows[n-1]
 		}
 	}
 }
@@ -79,7 +81,14 @@ func (t *keyTable) rehash(places int) {
 // raise drops about half of the keys.
 func (t *keyTable) raise() {
 	t.level++
-	t.rows = slices.DeleteFunc(t.rows, func(r keyRow) bool { return r.key.Hi>>(64-t.level) != 0 })
+	kept := 0
+	for i := range t.rows {
+		if t.rows[i].key.Hi>>(64-t.level) == 0 {
+			t.rows[kept], t.addrs[kept] = t.rows[i], t.addrs[i]
+			kept++
+		}
+	}
+	t.rows, t.addrs = t.rows[:kept], t.addrs[:kept]
 	t.rehash(len(t.index))
 }
 
@@ -117,30 +126,29 @@ func periodOf(at limit.Instant, period time.Duration) int64 {
 	return n
 }
 
-// client returns the address of the client that had the key last.
-func (r *keyRow) client() netip.Addr { return netip.AddrFrom16(r.addr).Unmap() }
-
 // heavy counts refusals of the most refused keys once not every key has a row any
 // more (Space-Saving; Metwally et al., 2005).
 type heavy struct {
-	rows []heavyRow
+	rows []refusedKey
 	at   map[limit.Digest]int
 }
 
-type heavyRow struct {
-	keyRow
-	over int64 // how much refused may be too high
+// refusedKey is a key that was refused.
+type refusedKey struct {
+	key               limit.Digest
+	addr              [16]byte
+	requests, refused int64
+	over              int64 // how much refused may be too high
 }
 
 const heavyRows = 1024
 
 // seed takes over the most refused keys of a table.
 func (h *heavy) seed(t *keyTable) {
-	rows := mostRefused(t.rows, heavyRows)
+	h.rows = t.mostRefused(heavyRows)
 	h.at = make(map[limit.Digest]int, heavyRows)
-	for _, r := range rows {
-		h.at[r.key] = len(h.rows)
-		h.rows = append(h.rows, heavyRow{keyRow: r})
+	for i, r := range h.rows {
+		h.at[r.key] = i
 	}
 }
 
@@ -151,7 +159,7 @@ func (h *heavy) add(key limit.Digest, client netip.Addr, n int64) {
 	case ok:
 	case len(h.rows) < heavyRows:
 		i = len(h.rows)
-		h.rows = append(h.rows, heavyRow{keyRow: keyRow{key: key}})
+		h.rows = append(h.rows, refusedKey{key: key})
 		h.at[key] = i
 	default:
 		for j := range h.rows {
@@ -167,30 +175,24 @@ func (h *heavy) add(key limit.Digest, client netip.Addr, n int64) {
 	h.rows[i].addr = client.As16()
 }
 
-// mostRefused returns copies of the n rows that were refused most, those first.
-func mostRefused(rows []keyRow, n int) []keyRow {
-	var list []keyRow
-	for i := range rows {
-		if rows[i].refused > 0 {
-			list = append(list, rows[i])
+// mostRefused returns the n keys that were refused most, those first.
+func (t *keyTable) mostRefused(n int) []refusedKey {
+	var list []refusedKey
+	for i := range t.rows {
+		if r := &t.rows[i]; r.refused > 0 {
+			list = append(list, refusedKey{key: r.key, addr: t.addrs[i], requests: r.requests, refused: r.refused})
 		}
-		if len(list) >= 4*n {
-			list = topRows(list, n)
+		if len(list) > 4*n+1000 {
+			list = topKeys(list, n)
 		}
 	}
-	return topRows(list, n)
+	return topKeys(list, n)
 }
 
-func topRows(list []keyRow, n int) []keyRow {
-	slices.SortStableFunc(list, func(a, b keyRow) int {
-		switch {
-		case a.refused != b.refused:
-			if a.refused > b.refused {
-				return -1
-			}
-			return 1
-		}
-		return slices.Compare(a.addr[:], b.addr[:])
+// topKeys sorts list and returns the first n.
+func topKeys(list []refusedKey, n int) []refusedKey {
+	slices.SortStableFunc(list, func(a, b refusedKey) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), slices.Compare(a.addr[:], b.addr[:]))
 	})
 	return list[:min(n, len(list))]
 }

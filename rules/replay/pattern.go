@@ -18,7 +18,7 @@ type pattern struct {
 
 // item is a field and the text before it.
 type item struct {
-	before string
+	before, after string
 	field
 	quoted bool // stands in quotes, in which quotes are escaped
 }
@@ -68,11 +68,7 @@ func (p *pattern) parse(line []byte, r *Record) error {
 			return fmt.Errorf("column %d: no %s before %s", i+1, quoteText(it.before), it.text)
 		}
 		i += len(it.before)
-		after := p.tail
-		if n+1 < len(p.items) {
-			after = p.items[n+1].before
-		}
-		end := endOf(line[i:], after, it.quoted, n+1 == len(p.items) && p.loose)
+		end := endOf(line[i:], it.after, it.quoted, p.loose)
 		if end < 0 {
 			return fmt.Errorf("column %d: %s does not end", i+1, it.text)
 		}
@@ -103,11 +99,7 @@ func endOf(b []byte, after string, quoted, loose bool) int {
 				return -1
 			}
 			n += from
-			slashes := 0
-			for slashes < n && b[n-1-slashes] == '\\' {
-				slashes++
-			}
-			if slashes%2 == 0 && (len(b)-n >= len(after) && string(b[n:n+len(after)]) == after) {
+			if len(b)-n >= len(after) && string(b[n:n+len(after)]) == after && !isEscaped(b[:n]) {
 				return n
 			}
 			from = n + 1
@@ -124,7 +116,24 @@ func endOf(b []byte, after string, quoted, loose bool) int {
 	case len(after) == 1:
 		return bytes.IndexByte(b, after[0])
 	}
-	return bytes.Index(b, []byte(after))
+	for from := 0; ; from++ { // short texts, which nearly always are where their first byte is
+		n := bytes.IndexByte(b[from:], after[0])
+		if n < 0 || len(b)-from-n < len(after) {
+			return -1
+		}
+		if from += n; string(b[from:from+len(after)]) == after {
+			return from
+		}
+	}
+}
+
+// isEscaped reports whether what follows b is behind a backslash that counts.
+func isEscaped(b []byte) bool {
+	n := 0
+	for n < len(b) && b[len(b)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
 }
 
 // unescape undoes \" \\ \n \t \xHH and the like, in place.
@@ -202,6 +211,7 @@ func (p *pattern) check() error {
 		if i > 0 && it.before == "" {
 			return fmt.Errorf("nothing tells where %s ends and %s begins", p.items[i-1].text, it.text)
 		}
+		it.after = after
 		it.quoted = strings.HasSuffix(it.before, `"`) && strings.HasPrefix(after, `"`)
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"gateway/limit"
 )
@@ -314,6 +315,9 @@ func (r *Reader) read(f *File) *Record {
 			}
 			rec.buf = append(rec.buf[:0], line...)
 			if err = f.Format.parse(rec.buf, rec); err == nil {
+				err = rec.check(whole || !f.Format.openEnd)
+			}
+			if err == nil {
 				return rec
 			}
 		}
@@ -323,6 +327,30 @@ func (r *Reader) read(f *File) *Record {
 			r.unread = append(r.unread, Unread{f.Name, f.line, faultOf(f.Format, r.formats, line, err, !whole, r.wants)})
 		}
 	}
+}
+
+const (
+	mostCount    = 100_000_000
+	mostDuration = 366 * 24 * time.Hour
+	lastInstant  = limit.Instant(7_258_118_400_000_000_000) // 2200
+)
+
+// check refuses what no log says that is in order. whole is false for a line that
+// may have lost its end.
+func (r *Record) check(whole bool) error {
+	switch {
+	case !whole:
+		return errors.New("nothing tells where its last field ends")
+	case r.At <= 0 || r.At >= lastInstant:
+		return errTime
+	case r.Duration > mostDuration:
+		return errDuration
+	case r.Status < 0 || r.Status > 999:
+		return errStatus
+	case r.Count < 0 || r.Count > mostCount:
+		return errors.New("no count of requests")
+	}
+	return nil
 }
 
 // record returns a Record to be filled in.

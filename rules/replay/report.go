@@ -251,19 +251,14 @@ func (r *ruleRun) report(s *Run, w Wanted, top int) RuleReport {
 
 // top returns the keys refused most.
 func (r *ruleRun) top(s *Run, n int) (list []TopKey) {
-	rows := r.keys.rows
 	if r.heavy != nil {
-		rows = nil
-		for _, h := range r.heavy.rows {
-			rows = append(rows, h.keyRow)
+		for _, k := range topKeys(slices.Clone(r.heavy.rows), n) {
+			list = append(list, TopKey{Key: r.nameOf(s, k.key, k.addr), Refused: k.refused, Over: k.over})
 		}
+		return list
 	}
-	for _, k := range mostRefused(rows, n) {
-		one := TopKey{Key: r.nameOf(s, k.key, k.addr), Requests: k.requests, Refused: k.refused, Share: share(k.refused, k.requests)}
-		if r.heavy != nil {
-			one.Over, one.Requests, one.Share = r.heavy.rows[r.heavy.at[k.key]].over, 0, 0
-		}
-		list = append(list, one)
+	for _, k := range r.keys.mostRefused(n) {
+		list = append(list, TopKey{Key: r.nameOf(s, k.key, k.addr), Requests: k.requests, Refused: k.refused, Share: share(k.refused, k.requests)})
 	}
 	return list
 }
@@ -274,15 +269,10 @@ func (r *ruleRun) busiest(s *Run) *Busiest {
 		return nil
 	}
 	most := make([]int64, len(r.keys.rows))
-	max := 0
 	for i := range r.keys.rows {
 		most[i] = r.keys.rows[i].most
-		if most[i] > most[max] {
-			max = i
-		}
 	}
-	k := &r.keys.rows[max]
-	b := &Busiest{Period: periodText(r.rule.Base.Period), Limit: r.rule.Base.Permits, Max: k.most, MaxKey: r.nameOf(s, k.key, k.addr)}
+	b := &Busiest{Period: periodText(r.rule.Base.Period), Limit: r.rule.Base.Permits, Max: r.most, MaxKey: r.nameOf(s, r.mostKey, r.mostAddr)}
 	slices.Sort(most)
 	at := func(q float64) int64 { return most[min(len(most)-1, int(math.Ceil(q*float64(len(most))))-1)] }
 	b.P50, b.P90, b.P99, b.P999, b.P9999 = at(0.5), at(0.9), at(0.99), at(0.999), at(0.9999)

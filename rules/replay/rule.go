@@ -19,12 +19,15 @@ type ruleRun struct {
 	keys                             keyTable
 	most                             int64 // units of a key in its busiest period
 	mostKey                          limit.Digest
+	mostAddr                         [16]byte
 	heavy                            *heavy
 	steps                            steps
 	longest                          span
 	names                            map[limit.Digest]string // of keys that were refused
 	trial                            *trial
 	views                            map[*Format]view
+	seen                             *Format // the last one that was looked up, and
+	mode                             mode    // how the rule is judged by it
 }
 
 // span is a time in which one key was refused without a break.
@@ -32,7 +35,6 @@ type span struct {
 	key      limit.Digest
 	addr     [16]byte
 	from, to limit.Instant
-	refused  int64
 }
 
 // mostNames is how many refused keys are remembered by what they read.
@@ -52,7 +54,7 @@ func (r *ruleRun) decided(s *Run, h *rules.Hit, at limit.Instant, ok bool, cost,
 	}
 	r.steps.add(&s.line, s.step, n, refused)
 	level := r.keys.level
-	row, _ := r.keys.find(h.Key)
+	row := r.keys.find(h.Key, s.facts.Client)
 	if level == 0 && r.keys.level > 0 {
 		r.heavy = &heavy{}
 		r.heavy.seed(&r.keys)
@@ -63,11 +65,10 @@ func (r *ruleRun) decided(s *Run, h *rules.Hit, at limit.Instant, ok bool, cost,
 	if row == nil {
 		return
 	}
-	row.addr = s.facts.Client.As16()
 	row.add(at, r.period(h), cost*n, n)
 	if row.most > r.most {
 		if r.most = row.most; r.mostKey != h.Key {
-			r.mostKey = h.Key
+			r.mostKey, r.mostAddr = h.Key, s.facts.Client.As16()
 			r.name(s, h.Key)
 		}
 	}
@@ -80,7 +81,7 @@ func (r *ruleRun) decided(s *Run, h *rules.Hit, at limit.Instant, ok bool, cost,
 		row.since = at
 	}
 	if r.longest.key == (limit.Digest{}) || at.Sub(row.since) > r.longest.to.Sub(r.longest.from) {
-		r.longest = span{h.Key, row.addr, row.since, at, row.refused}
+		r.longest = span{h.Key, s.facts.Client.As16(), row.since, at}
 	}
 	r.name(s, h.Key)
 }

@@ -31,10 +31,12 @@ type Run struct {
 	forwarded http.Header
 	exempt    bool // the file's exempt looks at more than our log shows
 
-	rules []*ruleRun
-	ends  ends
-	line  timeline
-	step  int
+	rules      []*ruleRun
+	anySettles bool // some rule gives back what it takes
+	tries      bool // other limits, too
+	ends       ends
+	line       timeline
+	step       int
 
 	now, first, last  limit.Instant
 	swept, sinceSweep int64
@@ -88,6 +90,7 @@ func NewRun(set *rules.Set, host string) *Run {
 	s.exempt = slices.ContainsFunc(set.ExemptReads(), func(a rules.Attribute) bool { return !ownHolds(a) })
 	each := mostKeysOfAll / max(1, len(set.Rules))
 	for _, r := range set.Rules {
+		s.anySettles = s.anySettles || r.Settles() || r.Base.Concurrency > 0
 		s.rules = append(s.rules, &ruleRun{
 			rule: r, keys: keyTable{most: min(mostKeys, max(4096, each))}, views: map[*Format]view{},
 		})
@@ -149,20 +152,29 @@ func (s *Run) begin(rec *Record, n int64) {
 	s.now = max(s.now, rec.At)
 	s.first, s.last = min(s.first, rec.At), max(s.last, rec.At)
 	s.total.Requests += n
-	s.sinceSweep++
 	s.step = s.line.at(rec.At)
 }
 
-// sweep forgets idle keys, so often that it costs no more than one look a request.
+// sweep forgets idle keys when there are twice as many keys as the last one left,
+// and some thousands: that costs little, and a decision does not depend on it.
 func (s *Run) sweep() {
-	if s.sinceSweep < max(1<<16, s.swept) {
+	if s.sinceSweep++; s.sinceSweep&(1<<13-1) != 0 {
 		return
 	}
-	s.swept, s.sinceSweep = 0, 0
+	if s.keysHeld() < 2*s.swept+1<<17 {
+		return
+	}
 	for _, t := range s.set.Tables() {
 		t.Sweep(s.now)
-		s.swept += t.Stats().Keys
 	}
+	s.swept = s.keysHeld()
+}
+
+func (s *Run) keysHeld() (n int64) {
+	for _, t := range s.set.Tables() {
+		n += t.Stats().Keys
+	}
+	return n
 }
 
 // read fills in the facts, as the front door does, and reports whether the request
@@ -279,7 +291,7 @@ func (s *Run) match(rec *Record) (found, ok bool) {
 	kept := s.hits[:0]
 	for _, h := range s.hits {
 		r := s.rules[h.Rule.Index]
-		if s.viewOf(r, rec.File.Format).mode == ignored {
+		if s.modeOf(r, rec.File.Format) == ignored {
 			r.ignored += n
 			continue
 		}
@@ -289,13 +301,17 @@ func (s *Run) match(rec *Record) (found, ok bool) {
 	return true, true
 }
 
-func (s *Run) viewOf(r *ruleRun, f *Format) view {
-	v, ok := r.views[f]
-	if !ok {
-		v = viewOf(r.rule, f)
-		r.views[f] = v
+// modeOf returns how r is judged by the lines of f.
+func (s *Run) modeOf(r *ruleRun, f *Format) mode {
+	if r.seen != f {
+		v, ok := r.views[f]
+		if !ok {
+			v = viewOf(r.rule, f)
+			r.views[f] = v
+		}
+		r.seen, r.mode = f, v.mode
 	}
-	return v
+	return r.mode
 }
 
 // own puts what our own log says of rules in the place of what its line shows.
@@ -339,17 +355,11 @@ func (s *Run) own(rec *Record) {
 
 // decide asks the limiter, and notes what each rule made of the request.
 func (s *Run) decide(rec *Record, n int64) Outcome {
-	if !s.keysFound(n) {
+	trial, ok := s.keysFound(n)
+	if !ok {
 		s.total.Lacking += n
 		return Outcome{Decided: true, Refused: true}
 	}
-	trial := ""
-	for _, h := range s.hits {
-		if h.Missing { // of a dry run
-			trial = join(trial, h.Rule.Name)
-		}
-	}
-	s.hits = slices.DeleteFunc(s.hits, func(h rules.Hit) bool { return h.Missing })
 	if len(s.hits) == 0 {
 		s.compare(rec, n, "", trial)
 		if trial != "" {
@@ -385,23 +395,31 @@ func (s *Run) decide(rec *Record, n int64) Outcome {
 	return Outcome{Decided: true, Refused: passed < n}
 }
 
-// keysFound answers a request that lacks a key that a rule insists on.
-func (s *Run) keysFound(n int64) bool {
-	for _, h := range s.hits {
+// keysFound answers a request that lacks a key that a rule insists on. It leaves the
+// hits that have one, and returns the names of the rules on trial that have none.
+func (s *Run) keysFound(n int64) (trial string, ok bool) {
+	lacking := 0
+	for i := range s.hits {
+		h := &s.hits[i]
 		if !h.Missing {
 			continue
 		}
+		lacking++
 		r := s.rules[h.Rule.Index]
 		r.without += n
 		r.lacks += n
 		if !h.Rule.DryRun {
-			return false
+			return "", false
 		}
+		trial = join(trial, h.Rule.Name)
 		r.requests += n
 		r.refused += n
 		r.steps.add(&s.line, s.step, n, n)
 	}
-	return true
+	if lacking > 0 {
+		s.hits = slices.DeleteFunc(s.hits, func(h rules.Hit) bool { return h.Missing })
+	}
+	return trial, true
 }
 
 // acquire asks for all that the request takes.
@@ -425,7 +443,7 @@ func (s *Run) acquire(rec *Record) limit.Verdict {
 
 // settles reports whether what the request takes may come back.
 func (s *Run) settles() bool {
-	return slices.ContainsFunc(s.hits, func(h rules.Hit) bool { return h.Rule.Settles() || h.Plan.Concurrency > 0 })
+	return s.anySettles && slices.ContainsFunc(s.hits, func(h rules.Hit) bool { return h.Rule.Settles() || h.Plan.Concurrency > 0 })
 }
 
 // hold plans when what the request took comes back.
@@ -489,7 +507,11 @@ func (s *Run) note(rec *Record, v limit.Verdict, n int64) (refused, trial string
 		}
 		r.decided(s, h, v.At, c.Result.OK, c.N, n)
 	}
-	for i := range s.hits { // in the order of the file
+	some := false
+	for i := range s.claims {
+		some = some || !s.claims[i].Result.OK
+	}
+	for i := 0; some && i < len(s.hits); i++ { // in the order of the file
 		for j := range s.claims {
 			if c := &s.claims[j]; int(c.Tag) == i && !c.Result.OK {
 				if name := s.hits[i].Rule.Name; !s.hits[i].Rule.DryRun {
@@ -500,7 +522,7 @@ func (s *Run) note(rec *Record, v limit.Verdict, n int64) (refused, trial string
 			}
 		}
 	}
-	if s.trials() {
+	if s.tries {
 		s.try(rec, n)
 	}
 	return refused, trial

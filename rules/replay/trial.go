@@ -30,14 +30,10 @@ const trialMemory = 96 << 20
 
 // Try makes s decide by other limits too, so that the report has their curves.
 func (s *Run) Try() {
+	s.tries = true
 	for _, r := range s.rules {
 		r.trial = newTrial(r.rule, len(s.rules))
 	}
-}
-
-// trials reports whether there are any.
-func (s *Run) trials() bool {
-	return len(s.rules) > 0 && slices.ContainsFunc(s.hits, func(h rules.Hit) bool { return s.rules[h.Rule.Index].trial != nil })
 }
 
 // newTrial returns the trial of a rule of so many, or nil for one whose limit is no

@@ -129,9 +129,17 @@ var rows = []row{
 	{"S33", "Rule and upstream removed while in use", "50 of 50 finish", []suite{
 		{dir: "cmd/gateway", names: "TestRequestsOfARemovedRuleAndUpstreamFinish"},
 	}},
-	{"S34", "Faults of Redis", "10 of 10; one execution a request", nil},
-	{"S35", "Two gateways, one bucket", "admitted = limit", nil},
-	{"S36", "Keys in Redis", "0 without TTL", nil},
+	{"S34", "Faults of the store: killed, hanging, slow, silent, refusing, a replica, full, another password, forbidden scripts; under load", "all outages, at most 3 requests wait; 0 requests fail; one execution a request", []suite{
+		{dir: "limit/redis", names: "TestFaultsOfTheStore"},
+		{dir: "cmd/gateway", names: "TestNoClientNoticesThatTheStoreIsAway"},
+	}},
+	{"S35", "Two gateways, one bucket, 10,000 requests", "admitted = limit", []suite{
+		{dir: "limit/redis", names: "TestGatewaysWithSkewedClocksAdmitTheLimit"},
+	}},
+	{"S36", "Keys in the store", "0 without TTL", []suite{
+		{dir: "limit/redis", names: "TestEveryKeyHasATimeToLive"},
+		{dir: "cmd/gateway", names: "TestAKilledGatewayLeavesNothingThatLasts"},
+	}},
 	{"S37", "Certificates by ACME", "served in 200 of 200 handshakes", []suite{
 		{dir: "proxy/certs", names: "TestCertificateComesThroughBadDays"},
 		{dir: "proxy/certs", names: "TestCertificateComesThroughTheWorstDays", long: true},
@@ -153,11 +161,14 @@ var rows = []row{
 	}},
 	{"S43", "Secrets in 10 places, 20 injections into the log", "0 leaks; 1 valid line a request", []suite{
 		{dir: "proxy", names: "TestNoLineHoldsAKey TestEachRequestHasOneSoundLineWhateverIsInIt"},
+		{dir: "cmd/gateway", names: "TestASecretComesOutNowhere"},
 	}},
 	{"S44", "100,000 odd methods, paths and keys", "number of series constant", []suite{
 		{dir: "cmd/gateway", names: "TestSeriesDoNotGrowWithWhatClientsChoose"},
 	}},
-	{"S45", "Soak: 10 minutes of mixed faults", "goroutines ± 5, fds ± 5, RSS slope < 1 MB/min, 0 panics", nil},
+	{"S45", "Soak: 10 minutes of mixed faults", "goroutines and fds as one that has seen nothing, ± 8; RSS slope < 1 MB/min, 0 panics", []suite{
+		{dir: "cmd/gateway", names: "TestSoakLeavesNothingBehind", long: true},
+	}},
 	{"S46", "Fuzzing of what reads clients' and operators' bytes", "0 crashers", []suite{
 		{dir: "bench/conformance", names: "TestFuzzTargetsFindNothing", long: true},
 	}},

@@ -1,0 +1,124 @@
+package redis
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"gateway/limit"
+)
+
+// Flags of a claim in a script's argument.
+const (
+	flagDry     = 1
+	flagPending = 2
+)
+
+// appendKey appends the name of the counter of a key: prefix:{digest}:name. The
+// part in braces picks the slot, so that all that counts one key is in one.
+func appendKey(out []byte, prefix string, s *limit.Shared, d limit.Digest) []byte {
+	out = append(append(out, prefix...), ":{"...)
+	out = appendTag(out, d)
+	return append(append(out, "}:"...), s.ID...)
+}
+
+// appendTag appends the 22 characters for a digest.
+func appendTag(out []byte, d limit.Digest) []byte {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], d.Hi)
+	binary.BigEndian.PutUint64(b[8:], d.Lo)
+	return base64.RawURLEncoding.AppendEncode(out, b[:])
+}
+
+func appendNumber(out []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(n)))
+}
+
+func appendTerms(out []byte, t limit.Terms) []byte {
+	out = appendNumber(out, t.N)
+	out = appendNumber(out, t.W)
+	out = appendNumber(out, t.Burst)
+	return appendNumber(out, int64(t.Grain/time.Microsecond))
+}
+
+func flags(c *limit.Claim) (f byte) {
+	if c.Mode == limit.DryRun {
+		f |= flagDry
+	}
+	if c.Pending {
+		f |= flagPending
+	}
+	return f
+}
+
+// appendAsk appends what take.lua is asked of a claim: algorithm, flags, units, n,
+// w, burst, grain; and of one of requests in progress its lease.
+func appendAsk(out []byte, c *limit.Claim, process uint64) []byte {
+	t := c.Shared.Terms
+	out = append(out, byte(t.Algorithm), flags(c))
+	out = appendNumber(out, c.N)
+	out = appendTerms(out, t)
+	if t.Algorithm == limit.Concurrency {
+		out = appendLease(out, process, c.Receipt.Lease)
+	}
+	return out
+}
+
+// appendLease appends the name of a lease: that of the process, and a number.
+func appendLease(out []byte, process, lease uint64) []byte {
+	out = binary.BigEndian.AppendUint64(out, process)
+	return binary.BigEndian.AppendUint64(out, lease)
+}
+
+// appendSettlement appends what settle.lua is asked of a claim, of which n units
+// come back.
+func appendSettlement(out []byte, c *limit.Claim, n int64, process uint64) []byte {
+	t, r := c.Shared.Terms, c.Shared.Refunds
+	out = append(out, byte(t.Algorithm), flags(c))
+	out = appendNumber(out, n)
+	out = appendNumber(out, c.N)
+	out = appendTerms(out, t)
+	out = appendNumber(out, c.Receipt.At)
+	out = appendNumber(out, c.Receipt.Born)
+	out = appendNumber(out, r.Burst)
+	out = appendNumber(out, r.W*int64(r.Grain/time.Microsecond))
+	if t.Algorithm == limit.Concurrency {
+		out = appendLease(out, process, c.Receipt.Lease)
+	}
+	return out
+}
+
+// answerBytes is what take.lua says of each claim.
+const answerBytes = 1 + 5*8
+
+var errAnswer = errors.New("an answer that cannot be read")
+
+// readAnswer fills in what take.lua said of claims.
+func readAnswer(answer string, claims []limit.Claim) (passes bool, err error) {
+	if len(answer) != 1+answerBytes*len(claims) {
+		return false, errAnswer
+	}
+	passes, answer = answer[0] == '1', answer[1:]
+	for i := range claims {
+		c, a := &claims[i], answer[i*answerBytes:]
+		c.Result = limit.Result{
+			OK: a[0] == 1, Remaining: number(a[1:]), Wait: span(number(a[9:])), Reset: max(0, span(number(a[17:]))),
+		}
+		c.Receipt.At, c.Receipt.Born = number(a[25:]), number(a[33:])
+	}
+	return passes, nil
+}
+
+func number(s string) int64 {
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[:8]))))
+}
+
+// span returns a time that a script has said, in microseconds; -1 is never.
+func span(us int64) time.Duration {
+	if us < 0 {
+		return limit.Never
+	}
+	return time.Duration(min(us, math.MaxInt64/int64(time.Microsecond))) * time.Microsecond
+}

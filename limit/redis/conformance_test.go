@@ -1,0 +1,266 @@
+package redis
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gateway/limit"
+	"gateway/limit/redis/redistest"
+)
+
+// step is one take and what must come of it; at counts from start.
+type step struct {
+	at        time.Duration
+	n         int64
+	ok        bool
+	remaining int64
+	wait      time.Duration
+	reset     time.Duration
+}
+
+// TestStepTables runs each story in memory and in a store. All numbers were worked
+// out by hand; a store rounds times up to a microsecond.
+func TestStepTables(t *testing.T) {
+	stories := []struct {
+		name  string
+		set   set
+		steps []step
+	}{
+		{"the worked example: 10 per second, burst 10", bucket(10, time.Second, 10), []step{
+			{0, 9, true, 1, 0, 900 * ms},
+			{0, 1, true, 0, 0, 100 * ms},
+			{50 * ms, 1, false, 0, 50 * ms, 50 * ms},
+			{100*ms - us, 1, false, 0, us, us},
+			{100 * ms, 1, true, 0, 0, 100 * ms},
+			{5100 * ms, 11, false, 10, limit.Never, 0},
+			{5100 * ms, 10, true, 0, 0, 100 * ms},
+			{5100 * ms, 1, false, 0, 100 * ms, 100 * ms},
+		}},
+		{"C02c: 60 per minute, burst 20", gcra(60, time.Minute, 20), []step{
+			{0, 20, true, 0, 0, time.Second},
+			{0, 1, false, 0, time.Second, time.Second},
+			{1500 * ms, 1, true, 0, 0, 500 * ms},
+		}},
+		{"C02e: fixed window 2 per minute", fixed(2, time.Minute), []step{
+			{0, 2, true, 0, 0, time.Minute},
+			{1 * time.Second, 1, false, 0, 59 * time.Second, 59 * time.Second},
+			{31 * time.Second, 1, false, 0, 29 * time.Second, 29 * time.Second},
+			{61 * time.Second, 1, true, 1, 0, 59 * time.Second},
+		}},
+		{"C03a: 20 per hour, one each 180 s", bucket(20, time.Hour, 20), []step{
+			{0, 20, true, 0, 0, 180 * time.Second},
+			{179 * time.Second, 1, false, 0, time.Second, time.Second},
+			{181 * time.Second, 1, true, 0, 0, 179 * time.Second},
+			{181 * time.Second, 1, false, 0, 179 * time.Second, 179 * time.Second},
+		}},
+		{"F03: 30 per 10 s, burst 10: a third of a second rounds up", bucket(30, 10*time.Second, 10), []step{
+			{0, 10, true, 0, 0, 333_333_334},
+			{333_333 * us, 1, false, 0, 334, 334}, // less than a microsecond is lacking
+			{333_334 * us, 1, true, 0, 0, 333_332_667},
+			{time.Second, 1, true, 1, 0, 2666666667 + 333_333_333}, // 3 came back, 2 of them are used
+		}},
+		{"a bucket of costs", bucket(1, time.Second, 5), []step{
+			{0, 3, true, 2, 0, 3 * time.Second},
+			{0, 5, false, 2, 3 * time.Second, 3 * time.Second},
+			{500 * ms, 5, false, 2, 2500 * ms, 2500 * ms},
+			{500 * ms, 6, false, 2, limit.Never, 2500 * ms},
+			{3 * time.Second, 5, true, 0, 0, time.Second},
+		}},
+		{"one per 366 days", bucket(1, 366*day, 1), []step{
+			{0, 1, true, 0, 0, 366 * day},
+			{366*day - us, 1, false, 0, us, us},
+			{366 * day, 1, true, 0, 0, 366 * day},
+		}},
+		{"ten million a second, burst 65,535", bucket(10_000_000, time.Second, 65_535), []step{
+			{0, 65_535, true, 0, 0, 100},
+			{us, 11, false, 10, 100, 6_552_500},
+			{us, 10, true, 0, 0, 100},
+		}},
+		{"fixed window: 2N across an edge", fixed(5, time.Second), []step{
+			{999 * ms, 5, true, 0, 0, ms},
+			{time.Second - us, 1, false, 0, us, us},
+			{time.Second, 5, true, 0, 0, time.Second},
+			{1500 * ms, 6, false, 0, limit.Never, 500 * ms},
+			{3 * time.Second, 0, true, 5, 0, 0},
+			{3200 * ms, 2, true, 3, 0, 800 * ms},
+		}},
+		// 10 per second: at 1.5 s half of the 10 of the window before weigh.
+		{"sliding window", sliding(10, time.Second), []step{
+			{0, 10, true, 0, 0, 1100 * ms}, // until the next window has faded by one
+			{500 * ms, 1, false, 0, 600 * ms, 600 * ms},
+			{1500 * ms, 5, true, 0, 0, 100 * ms},
+			{1500 * ms, 1, false, 0, 100 * ms, 100 * ms},
+			{1600 * ms, 1, true, 0, 0, 100 * ms},
+			{4 * time.Second, 10, true, 0, 0, 1100 * ms},
+		}},
+		{"sliding log", logged(3, time.Second), []step{
+			{0, 1, true, 2, 0, time.Second},
+			{400 * ms, 2, true, 0, 0, 600 * ms},
+			{400 * ms, 1, false, 0, 600 * ms, 600 * ms},
+			{400 * ms, 2, false, 0, time.Second, 600 * ms},
+			{time.Second, 1, true, 0, 0, 400 * ms},
+			{time.Second, 4, false, 0, limit.Never, 400 * ms},
+			{1400 * ms, 2, true, 0, 0, 600 * ms},
+			{9 * time.Second, 3, true, 0, 0, time.Second},
+		}},
+		{"slots", slotsOf(2), []step{
+			{0, 1, true, 1, 0, 0},
+			{0, 1, true, 0, 0, 0},
+			{time.Second, 1, false, 0, time.Second, 0},
+			{time.Second, 3, false, 0, limit.Never, 0},
+		}},
+	}
+	places(t, func(t *testing.T, p *place) {
+		for _, st := range stories {
+			t.Run(st.name, func(t *testing.T) {
+				r := p.rule(t, st.set)
+				for i, s := range st.steps {
+					want := limit.Result{OK: s.ok, Remaining: s.remaining, Wait: s.wait, Reset: s.reset}
+					if p.clock != nil {
+						want = inMicros(want)
+					}
+					if _, got := r.take(start.Add(s.at), key(1), s.n); !cmp.Equal(got, want) {
+						t.Errorf("step %d, take %d at %v (-want +got):\n%s", i, s.n, s.at, cmp.Diff(want, got))
+					}
+				}
+			})
+		}
+	})
+}
+
+// drawSet draws an algorithm with numbers that a store counts by the microsecond.
+func drawSet(r *rapid.T) set {
+	permits := rapid.OneOf(rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 293, 10_000}), rapid.Int64Range(1, 1000)).Draw(r, "permits")
+	per := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{us, 7 * us, time.Second, time.Minute, time.Hour, day}),
+		rapid.Map(rapid.Int64Range(1, int64(time.Minute/us)), func(n int64) time.Duration { return time.Duration(n) * us })).Draw(r, "per")
+	burst := rapid.OneOf(rapid.Just(permits), rapid.SampledFrom([]int64{1, 2, 1000}), rapid.Int64Range(1, 100)).Draw(r, "burst")
+	s := rapid.SampledFrom([]set{
+		bucket(permits, per, burst), gcra(permits, per, burst), fixed(permits, per), sliding(permits, per), logged(permits, per), slotsOf(permits),
+	}).Draw(r, "algorithm")
+	if b, err := s.make(); err != nil {
+		r.Skip("no such limit")
+	} else if sh, err := limit.NewShared("x", limit.Numbers{Bucket: b}); err != nil || sh.Terms.Grain != us {
+		r.Skip("no such numbers in a store")
+	}
+	return s
+}
+
+// pair is one rule in memory and in a store, going through the same history.
+type pair struct {
+	set           set
+	memory, store *rule
+	now           limit.Instant
+	wait          time.Duration
+	held          []*holding
+	ends          limit.Instant // when the store may forget the key; 0 when it has none
+	server        *redistest.Server
+}
+
+type holding struct {
+	memory, store limit.Grant
+	n             int64
+}
+
+// A store decides as memory does, whose laws are tested in package limit: over
+// random histories of takes, give-backs and charges, and with each key forgotten as
+// soon as its time to live allows.
+func TestStoreDecidesLikeMemory(t *testing.T) {
+	server := redistest.Start(t)
+	memory, store := memoryPlace(), storePlace(t, server)
+	rapid.Check(t, func(r *rapid.T) {
+		s := drawSet(r)
+		p := &pair{set: s, memory: memory.rule(r, s), store: store.rule(r, s), server: server}
+		p.store.shared.Returns = true // which a claim of a rule that gives nothing back is not
+		p.now = start.Add(time.Duration(rapid.Int64Range(0, 5000).Draw(r, "phase")) * us)
+		for range rapid.IntRange(1, 20).Draw(r, "events") {
+			p.pass(r)
+			switch rapid.SampledFrom([]string{"take", "take", "take", "back", "charge"}).Draw(r, "event") {
+			case "take":
+				p.take(r, p.units(r))
+			case "back":
+				p.settle(r, func(n int64) int64 { return rapid.Int64Range(0, n).Draw(r, "back") })
+			case "charge":
+				p.settle(r, func(int64) int64 { return -p.units(r) })
+			}
+		}
+	})
+}
+
+func (p *pair) full() int64 {
+	_, res := p.memory.take(p.now, key(-1), 0)
+	return res.Remaining
+}
+
+func (p *pair) units(r *rapid.T) int64 {
+	_, left := p.memory.take(p.now, key(1), 0)
+	full := p.full()
+	if p.set.slots {
+		return 1
+	}
+	return rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 2, 0, left.Remaining, left.Remaining + 1, full, full + 1}), rapid.Int64Range(0, 2*full)).Draw(r, "n")
+}
+
+// pass lets time go by: none, a hair, about the last wait, about a period.
+func (p *pair) pass(r *rapid.T) {
+	_, res := p.memory.take(p.now, key(1), 0)
+	micro := func(d time.Duration) time.Duration { return max(0, d) / us * us }
+	d := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 0, us, micro(p.wait), micro(p.wait) + us, micro(p.wait - us), micro(res.Reset), micro(res.Reset) + us, 3 * time.Hour}),
+		rapid.Map(rapid.Int64Range(0, int64(max(us, res.Reset)/us)), func(n int64) time.Duration { return time.Duration(n) * us }),
+	).Draw(r, "pass")
+	if p.set.slots {
+		d = 0 // leases that nobody makes longer would end
+	}
+	p.now = p.now.Add(d)
+	if p.ends > 0 && p.now >= p.ends {
+		p.server.Do("DEL", p.key())
+		p.ends = 0
+	}
+}
+
+func (p *pair) key() string { return string(appendKey(nil, "gw", p.store.shared, key(1))) }
+
+// remember notes how long the store keeps the key, without the slack.
+func (p *pair) remember(r *rapid.T) {
+	var ttl int64
+	fmt.Sscan(p.server.Do("PTTL", p.key()), &ttl)
+	switch {
+	case ttl == -1:
+		r.Fatalf("%s: the key has no time to live", p.set.name)
+	case ttl > 0:
+		// Some of it has gone by on the server's own clock meanwhile.
+		p.ends = p.now.Add(time.Duration(ttl)*ms - testSlack + time.Minute)
+	}
+}
+
+func (p *pair) take(r *rapid.T, n int64) {
+	m, want := p.memory.take(p.now, key(1), n)
+	s, got := p.store.take(p.now, key(1), n)
+	if !cmp.Equal(got, inMicros(want)) {
+		r.Fatalf("%s %+v: take %d at %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start), cmp.Diff(inMicros(want), got))
+	}
+	p.wait = want.Wait
+	if got.OK {
+		p.held = append(p.held, &holding{m, s, n})
+	}
+	p.remember(r)
+}
+
+func (p *pair) settle(r *rapid.T, n func(int64) int64) {
+	if len(p.held) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(p.held)-1).Draw(r, "which")
+	h := p.held[i]
+	p.held = append(p.held[:i], p.held[i+1:]...)
+	units := n(h.n)
+	p.memory.at.settle(&h.memory, p.now, units)
+	p.store.at.settle(&h.store, p.now, units)
+	p.remember(r)
+	p.take(r, 0)
+}

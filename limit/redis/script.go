@@ -1,0 +1,116 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"gateway/limit"
+)
+
+//go:embed common.lua
+var commonLua string
+
+//go:embed bucket.lua
+var bucketLua string
+
+//go:embed bucketback.lua
+var bucketbackLua string
+
+//go:embed fixed.lua
+var fixedLua string
+
+//go:embed sliding.lua
+var slidingLua string
+
+//go:embed windowsback.lua
+var windowsbackLua string
+
+//go:embed log.lua
+var logLua string
+
+//go:embed slots.lua
+var slotsLua string
+
+//go:embed one.lua
+var oneLua string
+
+//go:embed take.lua
+var takeLua string
+
+//go:embed settle.lua
+var settleLua string
+
+//go:embed forget.lua
+var forgetLua string
+
+//go:embed renew.lua
+var renewLua string
+
+// script is a script and its name at the server.
+type script struct{ text, sha string }
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// scripts are all there are.
+type scripts struct {
+	take, settle, forget, renew, probe *script
+	// one is take for one claim of an algorithm that gives nothing back, which costs
+	// the server less.
+	one [limit.Concurrency + 1]*script
+}
+
+// lease is how long a slot is held by a gateway that says no more of it; slack how
+// much longer than its use a key lives.
+const (
+	lease = 45 * time.Second
+	slack = time.Second
+)
+
+// serverTime is the server's clock, in microseconds.
+const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now[2]\n"
+
+// newScripts returns the scripts with a time that this text makes.
+func newScripts(clock string, slack time.Duration) scripts {
+	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
+	all := head + bucketLua + bucketbackLua + fixedLua + slidingLua + windowsbackLua + logLua
+	s := scripts{
+		take:   newScript(all + slotsLua + takeLua),
+		settle: newScript(all + settleLua),
+		forget: newScript(all + forgetLua),
+		renew:  newScript(head + renewLua),
+		probe:  newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
+	}
+	s.one[limit.TokenBucket] = newScript(head + bucketLua + oneLua)
+	s.one[limit.FixedWindow] = newScript(head + fixedLua + oneLua)
+	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
+	s.one[limit.SlidingLog] = newScript(head + logLua + takeLua)
+	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
+	return s
+}
+
+// forTake returns the script that takes claims.
+func (s *scripts) forTake(claims []limit.Claim, peek bool) *script {
+	if c := &claims[0]; len(claims) == 1 && !peek && !c.Pending {
+		return s.one[c.Shared.Terms.Algorithm]
+	}
+	return s.take
+}
+
+// run calls a script once. A server that does not know it has not run it, and gets
+// its text.
+func (s *script) run(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
+	r := c.Do(ctx, c.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	if err, ok := rueidis.IsRedisErr(r.Error()); ok && err.IsNoScript() {
+		r = c.Do(ctx, c.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	}
+	return r
+}

@@ -1,0 +1,298 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"gateway/limit"
+)
+
+// Store is a limit.Store in Redis or Valkey. It does nothing by itself until Start
+// and Run, and is away until then. It is safe for concurrent use.
+type Store struct {
+	options Options
+	log     *slog.Logger
+	scripts scripts
+	process uint64 // which tells our leases from those of others
+
+	conn     atomic.Pointer[connection]
+	breakers []breaker
+	tags     []string
+	inFlight atomic.Int64
+	lost     atomic.Int64 // when the store was lost, in Unix nanoseconds; 0 while it is there
+	said     atomic.Int64 // when that was last logged
+	hushed   atomic.Bool  // it was not logged, having been so a moment ago
+
+	leases leases
+	stats  stats
+}
+
+// connection is a client, and whether it speaks to a cluster.
+type connection struct {
+	rueidis.Client
+	cluster bool
+}
+
+// New returns a Store; what an operator should know of it goes to log.
+func New(o Options, log *slog.Logger) *Store {
+	var b [8]byte
+	rand.Read(b[:])
+	s := &Store{
+		options: o, log: log, scripts: newScripts(serverTime, slack), process: binary.BigEndian.Uint64(b[:]),
+		breakers: make([]breaker, slots/slotsEach), tags: probeTags(),
+	}
+	s.lost.Store(time.Now().UnixNano())
+	return s
+}
+
+// Options returns what it was made with.
+func (s *Store) Options() Options { return s.options }
+
+var (
+	errAway = errors.New("the store is away")
+	errBusy = errors.New("too much is in flight already")
+)
+
+// breaker returns the breaker of a key in c.
+func (s *Store) breaker(c *connection, d limit.Digest) *breaker {
+	if !c.cluster {
+		return &s.breakers[0]
+	}
+	return &s.breakers[slot(d)/slotsEach]
+}
+
+// slot returns the slot of all counters of a key.
+func slot(d limit.Digest) uint16 {
+	var tag [22]byte
+	return slotOf(appendTag(tag[:0], d))
+}
+
+// Up implements limit.Store.
+func (s *Store) Up(c *limit.Claim) bool {
+	conn := s.conn.Load()
+	return conn != nil && !s.breaker(conn, c.Key).down.Load()
+}
+
+// Acquire implements limit.Store.
+func (s *Store) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) {
+	conn := s.conn.Load()
+	if conn == nil {
+		return 0, errAway
+	}
+	begun := time.Now()
+	var err error
+	if len(claims) == 1 || !conn.cluster {
+		_, err = s.take(conn, claims, peek)
+	} else {
+		err = s.takeApart(conn, claims, peek)
+	}
+	return time.Since(begun), err
+}
+
+// take asks about claims of one slot.
+func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes bool, err error) {
+	var fixed [4]string
+	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
+	for i := range claims {
+		c := &claims[i]
+		if c.Shared.Terms.Algorithm == limit.Concurrency {
+			c.Receipt.Lease = s.leases.next()
+		}
+		buf = appendKey(buf[:0], s.options.Prefix, c.Shared, c.Key)
+		keys = append(keys, string(buf))
+		buf = appendAsk(buf[:0], c, s.process)
+		args = append(args, string(buf))
+	}
+	if peek {
+		args = append(args, "p")
+	}
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, peek), keys, args)
+	if err == nil {
+		var text string
+		if text, err = answer.ToString(); err == nil {
+			passes, err = readAnswer(text, claims)
+		}
+	}
+	if peek {
+		return passes, err
+	}
+	for i := range claims {
+		c := &claims[i]
+		switch {
+		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0:
+		case err != nil:
+			s.leases.doubt(keys[i], c.Receipt.Lease, c.N)
+		case passes && c.Result.OK:
+			s.leases.add(keys[i], c.Receipt.Lease, c.N)
+		}
+	}
+	return passes, err
+}
+
+// takeApart asks about claims of several slots, of each at the same time, and gives
+// back what was taken when one of them refuses or cannot be told.
+func (s *Store) takeApart(conn *connection, claims []limit.Claim, peek bool) error {
+	groups := bySlot(claims)
+	if len(groups) == 1 {
+		_, err := s.take(conn, claims, peek)
+		return err
+	}
+	passes, errs := make([]bool, len(groups)), make([]error, len(groups))
+	var wg sync.WaitGroup
+	for i, g := range groups[1:] {
+		wg.Go(func() { passes[i+1], errs[i+1] = s.take(conn, g, peek) })
+	}
+	passes[0], errs[0] = s.take(conn, groups[0], peek)
+	wg.Wait()
+	err, all := errors.Join(errs...), true
+	for _, ok := range passes {
+		all = all && ok
+	}
+	if err == nil && all || peek {
+		return err
+	}
+	for i, g := range groups {
+		if !passes[i] || errs[i] != nil {
+			continue
+		}
+		wg.Go(func() {
+			for j := range g {
+				if c := &g[j]; c.Result.OK {
+					s.Settle(c, c.N)
+					c.Result.Remaining += c.N
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return err
+}
+
+// bySlot brings claims of one slot together and returns them slot by slot.
+func bySlot(claims []limit.Claim) [][]limit.Claim {
+	var groups [][]limit.Claim
+	for len(claims) > 0 {
+		n, first := 1, slot(claims[0].Key)
+		for i := 1; i < len(claims); i++ {
+			if slot(claims[i].Key) == first {
+				claims[n], claims[i] = claims[i], claims[n]
+				n++
+			}
+		}
+		groups = append(groups, claims[:n:n])
+		claims = claims[n:]
+	}
+	return groups
+}
+
+// Settle implements limit.Store.
+func (s *Store) Settle(c *limit.Claim, n int64) int64 {
+	key := string(appendKey(nil, s.options.Prefix, c.Shared, c.Key))
+	arg := string(appendSettlement(nil, c, n, s.process))
+	slots := c.Shared.Terms.Algorithm == limit.Concurrency
+	if slots {
+		s.leases.remove(c.Receipt.Lease)
+	}
+	conn := s.conn.Load()
+	if conn == nil {
+		return 0
+	}
+	b := s.breaker(conn, c.Key)
+	if b.down.Load() {
+		if slots {
+			s.leases.doubt(key, c.Receipt.Lease, c.N)
+		}
+		return 0
+	}
+	answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg})
+	if err != nil {
+		if slots {
+			s.leases.doubt(key, c.Receipt.Lease, c.N)
+		}
+		return 0
+	}
+	back, _ := answer.AsInt64()
+	return back
+}
+
+// Forget implements limit.Store.
+func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
+	conn := s.conn.Load()
+	if conn == nil {
+		return false
+	}
+	name := string(appendKey(nil, s.options.Prefix, sh, key))
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, []string{name}, []string{string(rune(sh.Terms.Algorithm))})
+	if err != nil {
+		return false
+	}
+	gone, err := answer.AsInt64()
+	return err == nil && gone == 1
+}
+
+// call runs a script once, for at most the timeout, and tells the breaker.
+func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string) (rueidis.RedisResult, error) {
+	if s.inFlight.Add(1) > mostInFlight {
+		s.inFlight.Add(-1)
+		s.failed(b, errBusy)
+		return rueidis.RedisResult{}, errBusy
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
+	begun := time.Now()
+	answer := script.run(ctx, conn, keys, args)
+	cancel()
+	s.inFlight.Add(-1)
+	err := answer.Error()
+	s.stats.called(time.Since(begun))
+	if err != nil {
+		s.failed(b, err)
+		return answer, err
+	}
+	b.succeeded()
+	return answer, nil
+}
+
+// failed notes that the store did not do what it was asked.
+func (s *Store) failed(b *breaker, err error) {
+	s.stats.failed(err)
+	if b.failed() {
+		s.away(err)
+	}
+}
+
+// quiet is how long a loss of the store is not logged again.
+const quiet = time.Minute
+
+// away notes that the store is away.
+func (s *Store) away(err error) {
+	now := time.Now().UnixNano()
+	if !s.lost.CompareAndSwap(0, now) {
+		return
+	}
+	if now-s.said.Load() < int64(quiet) {
+		s.hushed.Store(true)
+		return
+	}
+	s.said.Store(now)
+	s.hushed.Store(false)
+	s.log.LogAttrs(context.Background(), slog.LevelWarn, "the store is lost: rules do what their fail says",
+		slog.Any("store", s.options.Addrs), slog.String("error", err.Error()))
+}
+
+// back notes that nothing of the store is away any more.
+func (s *Store) back() {
+	since := s.lost.Swap(0)
+	if since == 0 || s.hushed.Load() || s.said.Load() == 0 {
+		return
+	}
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, "the store is back",
+		slog.Any("store", s.options.Addrs), slog.Duration("after", time.Duration(time.Now().UnixNano()-since).Round(time.Millisecond)))
+}

@@ -1,0 +1,127 @@
+package limit
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Algorithm names what a Bucket does, for a Store that has to do the same.
+type Algorithm uint8
+
+// The algorithms that a Store can be asked for.
+const (
+	TokenBucket Algorithm = iota + 1 // and GCRA, which decides alike
+	FixedWindow
+	SlidingWindow
+	SlidingLog
+	Concurrency
+)
+
+// Terms are the numbers of a Bucket in the units of a Store, which counts in
+// doubles: all of them, and all products that an algorithm makes of them, are
+// whole and below 2^53. The zero Terms are none. They are comparable.
+type Terms struct {
+	Algorithm Algorithm
+	// Grain is how finely time is told: 1µs, or 10µs, 100µs or 1ms where the
+	// numbers are too large for that.
+	Grain time.Duration
+	// A bucket gets N units back in W grains, in lowest terms, and holds Burst. A
+	// window is W grains long and admits Burst. Concurrency has Burst alone.
+	N, W, Burst int64
+}
+
+// Shared is how the States of one plan are counted in a Store, together with all
+// gateways whose Shared has the same ID. It is immutable but for the refusals it
+// remembers, and safe for concurrent use.
+type Shared struct {
+	// ID names the counters: printable ASCII without spaces and braces, at most 76
+	// bytes.
+	ID string
+	// Terms are the numbers; Refunds those of what bounds a refund, or zero.
+	Terms, Refunds Terms
+	// Returns says that units may come back once a request is answered: then no
+	// refusal is remembered, since it may not last.
+	Returns bool
+
+	refused refusals
+}
+
+// NewShared returns how n is counted under the name id. The error says that it
+// cannot be: the algorithm is none that a Store knows, or the numbers are too
+// large to be counted in doubles even by the millisecond.
+func NewShared(id string, n Numbers) (*Shared, error) {
+	s := &Shared{ID: id}
+	var err error
+	if s.Terms, err = termsOf(n.Bucket); err == nil && n.Refunds != nil {
+		s.Refunds, err = termsOf(n.Refunds)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// exact is what a double counts to without a gap.
+const exact = 1 << 53
+
+// grains are how finely a Store may tell time, the finest first.
+var grains = [...]time.Duration{time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond}
+
+// termsOf returns the numbers of b with the finest grain that can be counted.
+func termsOf(b Bucket) (Terms, error) {
+	for _, g := range grains {
+		if t, ok := termsAt(b, g); ok {
+			return t, nil
+		} else if t.Algorithm == 0 {
+			return Terms{}, fmt.Errorf("%w: an algorithm that no store counts", ErrNumbers)
+		}
+	}
+	return Terms{}, fmt.Errorf("%w: too large to be counted by the millisecond in a store", ErrNumbers)
+}
+
+// termsAt returns the numbers of b in grains of g, and whether they can be
+// counted so.
+func termsAt(b Bucket, g time.Duration) (t Terms, ok bool) {
+	t.Grain = g
+	switch b := b.(type) {
+	case tokenBucket:
+		return b.terms(g)
+	case gcra:
+		return b.terms(g)
+	case fixedWindow:
+		t.Algorithm, t.W, t.Burst = FixedWindow, b.w/int64(g), b.n
+		return t, b.w%int64(g) == 0 && 4*b.n < exact
+	case slidingWindow:
+		t.Algorithm, t.W, t.Burst = SlidingWindow, b.w/int64(g), b.n
+		return t, b.w%int64(g) == 0 && below(uint64(2*b.n), uint64(t.W))
+	case slidingLog:
+		t.Algorithm, t.W, t.Burst = SlidingLog, b.w/int64(g), b.n
+		return t, b.w%int64(g) == 0 && 4*b.n < exact
+	case concurrency:
+		t.Algorithm, t.Burst = Concurrency, b.n
+		return t, 4*b.n < exact
+	}
+	return t, false
+}
+
+func (b tokenBucket) terms(g time.Duration) (t Terms, ok bool) {
+	t = Terms{Algorithm: TokenBucket, Grain: g, Burst: b.burst}
+	hi, n := bits.Mul64(b.n, uint64(g))
+	if hi != 0 {
+		return t, false
+	}
+	d := gcd(n, b.w)
+	t.N, t.W = int64(n/d), int64(b.w/d)
+	// The most that a wait is for is a debt of a burst and a burst on top, and the
+	// instant at its end is counted too.
+	fill, ok := fillTime(b.burst, int64(b.n), time.Duration(b.w))
+	const present = 2_000_000_000_000_000 // in µs, of the year 2033
+	return t, ok && t.N < exact && below(uint64(3*b.burst), uint64(t.W)) && 3*int64(fill/time.Microsecond)+2*present < exact
+}
+
+// below says that a*b can be counted in doubles.
+func below(a, b uint64) bool {
+	hi, lo := bits.Mul64(a, b)
+	return hi == 0 && lo < exact
+}
