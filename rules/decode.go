@@ -67,7 +67,12 @@ func decode(s *source, data []byte) *node {
 			return nil
 		}
 	}
-	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" {
+	if nothing := len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null"; nothing && s.isIncluded {
+		if len(bytes.TrimSpace(data)) == 0 {
+			s.fail(1, 0, 1, "remove it, or write a comment into it", "the file is empty")
+		}
+		return nil
+	} else if nothing {
 		s.fail(1, 0, 1, "", "the file is empty; it needs an upstream and rules")
 		return nil
 	}
