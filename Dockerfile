@@ -7,7 +7,7 @@
 #
 # Mount the folder that holds gateway.yaml, not the file: editors save by putting a new
 # file in the place of the old one, and a mount of the file would go on showing the old.
-# /var/lib/gateway keeps what should outlive the container, certificates above all.
+# /var/lib/gateway keeps what should outlive the container: certificates, and what clients have used.
 # The admin listener stays on the container's loopback, where the health check asks it.
 
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
@@ -36,7 +36,8 @@ COPY --from=build /out/gateway /usr/bin/gateway
 ENV GATEWAY_CONFIG=/etc/gateway/gateway.yaml \
     STATE_DIRECTORY=/var/lib/gateway
 USER 65532:65532
-# Keys and certificates of `tls`: keep the volume, or each new container orders new ones.
+# Keys and certificates of `tls`, and what clients have used: keep the volume, or each new
+# container orders new ones, and lets everybody begin afresh.
 VOLUME /var/lib/gateway
 EXPOSE 8080 80 443
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \

@@ -28,6 +28,10 @@ func (b *Budget) SetMax(max int64) { b.max.Store(max) }
 // Used returns the bytes all Tables take now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
+// Decisions returns how many decisions and settlements there were: without another
+// one nothing but time changes what a key has left.
+func (b *Budget) Decisions() uint64 { return b.decisions.Load() }
+
 // take reserves n bytes and says whether they were there.
 func (b *Budget) take(n int64) bool {
 	if b.used.Add(n) > b.max.Load() {

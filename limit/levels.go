@@ -241,7 +241,9 @@ func (g *generation) restored(l *Level, p Past, now Instant) State {
 
 // rebase makes s, a State of an earlier process, one that b can count on at now.
 func rebase(b Bucket, s State, p Past, now Instant) State {
-	if token, ok := b.(interface{ holds() (units int64, parts uint64) }); ok {
+	if token, ok := b.(interface {
+		holds() (units int64, parts uint64)
+	}); ok {
 		units, parts := token.holds()
 		s.Used = min(s.Used, 2*units)
 		if !p.Same || s.Rem >= parts {

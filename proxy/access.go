@@ -31,13 +31,14 @@ type Record struct {
 	Bytes    int64
 	Duration time.Duration
 	// Upstream, Route and Rule are names of the file; Rule names those that
-	// refused, DryRun those that would have.
-	Upstream, Route, Rule, DryRun string
+	// refused, DryRun those that would have, Candidate those whose candidate would have.
+	Upstream, Route, Rule, DryRun, Candidate string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
-	// PathCut says that Target is too long for a line to hold its path.
+	// PathCut says that the line does not hold the path of Target: it is too long, or
+	// partly not to be shown.
 	PathCut bool
 	// Cost are the units asked for and Settled those kept in the end.
 	Cost, Settled int64

@@ -69,6 +69,7 @@ func jsonLine(b []byte, r *Record) []byte {
 	text("trace_id", r.TraceID, mostWord)
 	text("rule", r.Rule, mostNames)
 	text("dry_run_rule", r.DryRun, mostNames)
+	text("candidate_rule", r.Candidate, mostNames)
 	text("result", r.Result, mostWord)
 	number("cost", r.Cost)
 	number("settled", r.Settled)
@@ -162,6 +163,7 @@ func textLine(b []byte, r *Record) []byte {
 	}
 	pair("rule", r.Rule)
 	pair("dry_run_rule", r.DryRun)
+	pair("candidate_rule", r.Candidate)
 	pair("upstream", r.Upstream)
 	pair("err", r.Err)
 	if r.Count > 0 {

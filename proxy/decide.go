@@ -47,7 +47,9 @@ func (x *exchange) match(snap *Snapshot) bool {
 	if x.body == nil || !route.NeedsBody() {
 		x.forward.Key = route.Affinity(&x.facts)
 	}
+	x.facts.TokenLater = true
 	x.hits = snap.rules.Match(&x.facts, x.hits)
+	x.facts.TokenLater = false
 	if err := x.facts.QueryError(); err != nil {
 		return x.badQuery(err)
 	}
@@ -164,6 +166,7 @@ func (x *exchange) holds(n, i int) bool {
 func (x *exchange) decided(v limit.Verdict) bool {
 	x.at, x.seq = v.At, v.Seq
 	x.note(v)
+	x.measure()
 	x.describeLimits()
 	switch {
 	case v.OK:

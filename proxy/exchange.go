@@ -67,27 +67,30 @@ type exchange struct {
 	buf      []byte
 	hold     limit.Grant         // slots that were taken before the body was read
 	grant    limit.Grant         // all else
+	trials   []limit.Claim       // of candidates
+	trial    limit.Grant         // what these hold
 	overload *rules.OverloadLive // where a place is claimed, or nil
 	policy   string              // RateLimit-Policy, or ""
 	rates    string              // RateLimit
 	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 
-	keep      []string // headers that Connection must not take away
-	redact    *rules.Redaction
-	forward   upstream.Request
-	failure   error  // why the upstream gave no answer
-	status    int    // what is logged when nothing was sent: 499
-	ruleNames string // the rules that refused, joined
-	dryRun    string // the dry-run rules that would have, joined
-	result    result
-	answer    rules.Answer  // what counts for the rules
-	settles   bool          // some rule looks at it
-	problem   bool          // the answer is a problem of the gateway's own
-	aborted   bool          // the answer broke off
-	granted   bool          // the limiter took all claims
-	readsBody bool          // the body was read, or begun to be, for a key
-	settled   int64         // units kept in the end
-	awaited   time.Duration // for a body, before it was decided
+	keep       []string // headers that Connection must not take away
+	redact     *rules.Redaction
+	forward    upstream.Request
+	failure    error  // why the upstream gave no answer
+	status     int    // what is logged when nothing was sent: 499
+	ruleNames  string // the rules that refused, joined
+	dryRun     string // the dry-run rules that would have, joined
+	candidates string // the rules whose candidates would have, joined
+	result     result
+	answer     rules.Answer  // what counts for the rules
+	settles    bool          // some rule looks at it
+	problem    bool          // the answer is a problem of the gateway's own
+	aborted    bool          // the answer broke off
+	granted    bool          // the limiter took all claims
+	readsBody  bool          // the body was read, or begun to be, for a key
+	settled    int64         // units kept in the end
+	awaited    time.Duration // for a body, before it was decided
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -184,13 +187,14 @@ const maxScratch = 256
 func (x *exchange) recycle() {
 	clear(x.hits)
 	clear(x.claims)
+	clear(x.trials)
 	clear(x.refusing)
 	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 {
 		return
 	}
 	x.facts.Reset()
 	*x = exchange{
-		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], order: x.order[:0],
+		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], trials: x.trials[:0], order: x.order[:0],
 		refusing: x.refusing[:0], buf: x.buf[:0],
 	}
 	exchanges.Put(x)

@@ -42,6 +42,9 @@ type Try struct {
 	Answer *Answer
 	// Takes says how each rule that applies decided, in the order of the file.
 	Takes []Take
+	// Trials says the same of candidates, which refuse nothing; those that see the
+	// request.
+	Trials []Take
 }
 
 // Answer is an answer of the gateway's own.
@@ -96,7 +99,7 @@ func (e *Explained) look(x *exchange, s *Snapshot, body []byte, read bool) {
 	}
 	f := &rules.Facts{
 		Method: x.facts.Method, Host: x.facts.Host, Path: x.facts.Path, RawPath: x.facts.RawPath, RawQuery: x.facts.RawQuery,
-		Client: x.facts.Client, Header: x.facts.Header,
+		Client: x.facts.Client, Header: x.facts.Header, Now: x.facts.Now,
 	}
 	e.Facts = f
 	e.Blocked, e.Exempt = s.rules.Blocked(f), s.rules.Exempt(f)
@@ -132,6 +135,11 @@ func (x *exchange) try(s *Snapshot, read bool) Try {
 		for j := range x.claims {
 			if c := &x.claims[j]; c.Tag == int32(i) {
 				t.Takes = append(t.Takes, Take{x.hits[i].Rule, c.Result})
+			}
+		}
+		for j := range x.trials {
+			if c := &x.trials[j]; c.Tag == int32(i) {
+				t.Trials = append(t.Trials, Take{x.hits[i].Rule, c.Result})
 			}
 		}
 	}

@@ -100,6 +100,9 @@ func build(t testing.TB, text string, prev *Snapshot) *Snapshot {
 	if err != nil {
 		t.Fatalf("parsing:\n%v\n%s", err, text)
 	}
+	for i := range file.Upstreams {
+		file.Upstreams[i].Transport = *transport
+	}
 	snap, err := Build(file, prev, nil)
 	if err != nil {
 		t.Fatal(err)

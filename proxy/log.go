@@ -20,16 +20,17 @@ func (x *exchange) log(now limit.Instant) {
 		Method: shorten(x.r.Method, mostWord), Target: x.target(), Proto: x.r.Proto,
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
-		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
+		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
 		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
 	}
-	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || len(x.r.Method) > mostWord
 	if x.redact.Referer && r.Referer != "" {
 		r.Referer = rules.Blank
 	}
 	if x.redact.UserAgent && r.UserAgent != "" {
 		r.UserAgent = rules.Blank
 	}
+	_, blanked := x.redact.Path(x.facts.Path)
+	r.Answer, r.PathCut = r.Status, isCut(x.facts.RawPath) || blanked || len(x.r.Method) > mostWord
 	if x.sent != 0 {
 		r.Upstream = x.pool
 	}

@@ -1,10 +1,14 @@
 package proxy
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
 )
+
+// transport is what carries HTTP/1.1 to upstreams that do not choose it.
+var transport = flag.String("transport", "direct", "direct or net_http")
 
 // Whatever a test does to a gateway, none of its goroutines is left at the end.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

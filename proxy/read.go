@@ -21,6 +21,7 @@ func (x *exchange) read(snap *Snapshot) bool {
 	var client netip.Addr
 	client, x.trusted = rules.ClientAddr(x.peer, r.Header, snap.rules.TrustedProxies)
 	x.id = requestID(r, x.trusted)
+	f.Now = x.start
 	f.Method, f.Client, f.Header, f.RawQuery = r.Method, client, r.Header, r.URL.RawQuery
 	if p := x.malformed(snap); p.status != 0 {
 		x.fail(p)

@@ -12,8 +12,8 @@ import (
 // read, and before its client is told to go on. While the body is read the request
 // holds the slots that it has by then, and nothing else; acquire asks for the rest.
 func (x *exchange) readKeys(snap *Snapshot) bool {
-	if x.body == nil || !x.pending() && !x.plan.NeedsBody() {
-		return true
+	if x.body == nil || !x.pendingBody() && !x.plan.NeedsBody() {
+		return !x.pending() || x.verify(snap)
 	}
 	x.readsBody = true
 	if !x.holdSlots(snap) {
@@ -53,7 +53,37 @@ func (x *exchange) tagHeld() {
 	}
 }
 
-// pending reports whether a key is in the body.
+// verify verifies the token, of which some keys are, unless the request is refused
+// whatever the token says.
+func (x *exchange) verify(snap *Snapshot) bool {
+	x.claimPlace(snap.rules.Overload)
+	for i := range x.hits {
+		if !x.hits[i].Pending {
+			x.claim(i)
+		}
+	}
+	if len(x.claims) > 0 {
+		if v := x.g.limiter.Peek(x.at, x.claims); !v.OK {
+			return x.decided(v)
+		}
+		clear(x.claims)
+		x.claims = x.claims[:0]
+	}
+	x.hits = snap.rules.Resolve(&x.facts, x.hits)
+	return x.keysFound()
+}
+
+// pendingBody reports whether a key is in the body.
+func (x *exchange) pendingBody() bool {
+	for i := range x.hits {
+		if h := &x.hits[i]; h.Pending && h.Rule.ReadsBody() {
+			return true
+		}
+	}
+	return false
+}
+
+// pending reports whether a key is in the body, or in a token not verified yet.
 func (x *exchange) pending() bool {
 	for i := range x.hits {
 		if x.hits[i].Pending {

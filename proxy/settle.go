@@ -9,12 +9,17 @@ import (
 // in progress; and counts what is used up for good.
 func (x *exchange) settle(now limit.Instant) {
 	x.hold.Done(now, nil)
+	if x.settles {
+		x.answer.ClientFailed = x.clientFailed()
+	}
+	if len(x.trials) > 0 {
+		x.settleTrials(now)
+	}
 	if !x.granted {
 		return
 	}
 	var outcome limit.Outcome
 	if x.settles {
-		x.answer.ClientFailed = x.clientFailed()
 		outcome = x.outcome
 	}
 	x.grant.Done(now, outcome)

@@ -89,6 +89,14 @@ func newRouteStats(prev *Snapshot, name string) *routeStats {
 	return &routeStats{}
 }
 
+// WithRules returns a Snapshot that is s but for its rules, which were made of those
+// of s by switching some to a dry run, or back. It may be put in force in place of s.
+func (s *Snapshot) WithRules(set *rules.Set) *Snapshot {
+	with := *s
+	with.rules = set
+	return &with
+}
+
 // Rules returns the compiled rules and routes.
 func (s *Snapshot) Rules() *rules.Set { return s.rules }
 

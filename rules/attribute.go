@@ -15,7 +15,7 @@ import (
 type Attribute struct {
 	kind kind
 	bits uint8  // of kind ip: how many bits count, 0 for the usual ones
-	name string // of header (canonical), body (folded), query, cookie and path names
+	name string // of header (canonical), body (folded), query, cookie, claim and path names
 }
 
 type kind uint8
@@ -34,6 +34,7 @@ const (
 	kindRoute
 	kindBody
 	kindBasic
+	kindJWT
 
 	kinds
 )
@@ -44,11 +45,12 @@ var kindNames = [...]string{
 	kindIP: "ip", kindHost: "host", kindMethod: "method", kindPath: "path", kindPathName: "path.",
 	kindHeader: "header.", kindQuery: "query.", kindCookie: "cookie.", kindGlobal: "global",
 	kindRoute: "route", kindBody: "body.", kindBasic: "basic.username",
+	kindJWT: "jwt.",
 }
 
 // ParseAttribute reads the name of an attribute: ip, ip/48, host, method, path,
 // path.<name>, header.<Name>, query.<name>, cookie.<name>, body.<field>,
-// basic.username, route or global. In a key a method is what was sent, so GET and
+// basic.username, jwt.<claim>, route or global. In a key a method is what was sent, so GET and
 // HEAD are two, though a pattern for GET takes both.
 func ParseAttribute(text string) (Attribute, *TextError) {
 	if bits, ok := strings.CutPrefix(text, "ip/"); ok {
@@ -72,10 +74,9 @@ func ParseAttribute(text string) (Attribute, *TextError) {
 			return parseName(kindCookie, name)
 		case "body":
 			return parseBodyName(name)
+		case "jwt":
+			return parseName(kindJWT, name)
 		}
-	}
-	if dotted && family == "jwt" {
-		return Attribute{}, &TextError{Len: len(text), Msg: strconv.Quote(text) + " is not supported by this version"}
 	}
 	return Attribute{}, &TextError{
 		Len: len(text), Msg: "unknown attribute " + strconv.Quote(text), Hint: attributeHint(text, family, dotted),
@@ -205,6 +206,9 @@ func (a Attribute) IsGlobal() bool { return a.kind == kindGlobal }
 func (a Attribute) ClientChosen() bool {
 	return a.kind == kindHeader || a.kind == kindQuery || a.kind == kindCookie || a.named()
 }
+
+// MayLack reports whether a request may be without the value.
+func (a Attribute) MayLack() bool { return a.ClientChosen() || a.kind == kindJWT }
 
 // InBody reports whether the value is in the body of the request.
 func (a Attribute) InBody() bool { return a.kind == kindBody }

@@ -24,6 +24,7 @@ func TestAttributesOfOneMeaningAreEqual(t *testing.T) {
 		{"route", "route"}, {"basic.username", "basic.username"}, {"body.username", "body.username"}, {"body.User.E-Mail", "body.user.e-mail"},
 		{"body.É", "body.é"}, {"body._csrf", "body._csrf"}, {"body.\u212aey", "body.key"},
 		{"cookie.sid", "cookie.sid"}, {"cookie.__Host-sid", "cookie.__Host-sid"}, {"global", "global"},
+		{"jwt.sub", "jwt.sub"}, {"jwt.https://example.com/plan", "jwt.https://example.com/plan"}, {"jwt.realm_access.x", "jwt.realm_access.x"},
 	} {
 		a := attribute(t, test.text)
 		if a.String() != test.want {
@@ -95,7 +96,10 @@ func TestBadAttributesSayWhatToWrite(t *testing.T) {
 		{"basic.user", 0, 10, "write basic.username"},
 		{"basic.usrname", 0, 13, `did you mean "basic.username"?`},
 		{"rout", 0, 4, `did you mean "route"?`},
-		{"jwt.sub", 0, 7, "not supported by this version"},
+		{"jwt", 0, 3, "write jwt.<name>"},
+		{"jwt.", 4, 0, "write jwt.<name>"},
+		{"jwt:sub", 0, 7, "write jwt.sub"},
+		{"claim.sub", 0, 9, "write jwt.sub"},
 	} {
 		a, err := ParseAttribute(test.text)
 		if err == nil {
@@ -140,7 +144,7 @@ func TestMissingPolicies(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"skipp": `did you mean "skip"?`, "deny": "unknown attribute", "rejct": `did you mean "reject"?`, "jwt.x": "not supported", "": "unknown",
+		"skipp": `did you mean "skip"?`, "deny": "unknown attribute", "rejct": `did you mean "reject"?`, "": "unknown",
 	} {
 		if m, err := ParseMissing(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseMissing(%q) = %s, %v; want %q", text, m, err, want)

@@ -10,7 +10,7 @@ import (
 // have a name of their own after a dot.
 var attributeNames = map[string]bool{
 	"ip": false, "host": false, "method": false, "path": false, "global": false, "route": false, "basic.username": false,
-	"header": true, "query": true, "cookie": true, "body": true,
+	"header": true, "query": true, "cookie": true, "body": true, "jwt": true,
 }
 
 // otherWords are what other gateways call attributes, and what they are here.
@@ -21,6 +21,7 @@ var otherWords = map[string]string{
 	"headers": "header", "param": "query", "params": "query", "querystring": "query", "query_param": "query",
 	"cookies": "cookie", "all": "global", "none": "global", "*": "global",
 	"basic": "basic.username", "basic_auth": "basic.username", "auth": "basic.username",
+	"token": "jwt", "claim": "jwt", "claims": "jwt", "bearer": "jwt", "auth_jwt": "jwt", "jwt_claim": "jwt",
 	"form": "body", "json": "body", "post": "body", "postform": "body", "request_body": "body",
 }
 
@@ -45,7 +46,7 @@ func attributeHint(text, family string, dotted bool) string {
 	}
 	switch named := attributeNames[word]; {
 	case word == "":
-		return "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name>, body.<field>, basic.username, route or global"
+		return "use ip, host, method, path, path.<name>, header.<Name>, query.<name>, cookie.<name>, body.<field>, basic.username, jwt.<claim>, route or global"
 	case named && dotted && len(text) > len(family)+1:
 		word += text[len(family):]
 	case named:

@@ -31,10 +31,19 @@ func (r *Rule) Reads() Reads {
 }
 
 // ExemptReads and BlockReads return what the file's exempt and block look at.
-func (s *Set) ExemptReads() []Attribute { return s.File.Exempt.reads(nil) }
+func (s *Set) ExemptReads() []Attribute { return s.File.Exempt.bind(s.File.groupSet()).reads(nil) }
 
 // BlockReads is for block what ExemptReads is for exempt.
-func (s *Set) BlockReads() []Attribute { return s.File.Block.reads(nil) }
+func (s *Set) BlockReads() []Attribute { return s.File.Block.bind(s.File.groupSet()).reads(nil) }
+
+// groupSet returns the groups of f by name.
+func (f *File) groupSet() groupSet {
+	groups := make(groupSet, len(f.Groups))
+	for i := range f.Groups {
+		groups[f.Groups[i].Name] = &f.Groups[i]
+	}
+	return groups
+}
 
 // reads appends what m looks at.
 func (m *Match) reads(list []Attribute) []Attribute {

@@ -89,6 +89,7 @@ func (r *Rule) differences(old *Rule) []string {
 		differ(&what, "burst", old.Base.Burst, r.Base.Burst)
 	}
 	what = append(what, r.tierDifferences(old)...)
+	what = append(what, r.candidateDifferences(old)...)
 	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
 	differ(&what, "key", old.KeyText, r.KeyText)
 	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
@@ -156,6 +157,28 @@ func (r *Rule) tierDifferences(old *Rule) []string {
 	}
 	if is := names(r.Tiers); len(what) == 0 && !slices.Equal(is, names(old.Tiers)) {
 		what = append(what, "tiers in the order "+strings.Join(is, ", "))
+	}
+	return what
+}
+
+// candidateDifferences says how the candidate of r differs from that of old.
+func (r *Rule) candidateDifferences(old *Rule) []string {
+	was, is := old.Base.Candidate, r.Base.Candidate
+	switch {
+	case was == nil && is == nil:
+		return nil
+	case was == nil:
+		return []string{"candidate " + is.Limit + " added"}
+	case is == nil:
+		return []string{"candidate " + was.Limit + " removed"}
+	}
+	var what []string
+	differ(&what, "candidate", was.Limit, is.Limit)
+	if was.Limit == is.Limit {
+		differ(&what, "candidate: burst", was.Burst, is.Burst)
+	}
+	if was.Live != is.Live && r.Base.Live == old.Base.Live {
+		what = append(what, "candidate starts afresh")
 	}
 	return what
 }

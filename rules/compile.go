@@ -30,10 +30,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if m := f.unread(); m != nil {
 		return nil, ErrorList{m.File.Error(fmt.Sprintf("file %q has not been read", m.File.Path), "")}
 	}
-	groups := make(groupSet, len(f.Groups))
-	for i := range f.Groups {
-		groups[f.Groups[i].Name] = &f.Groups[i]
-	}
+	groups := f.groupSet()
 	var errs ErrorList
 	var pauses pauses
 	for i := range f.Rules {
@@ -56,6 +53,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	s.verifier = s.newVerifier(prev)
 	s.index(f.Exempt.bind(groups), f.Block.bind(groups))
 	return s, nil
 }
@@ -97,12 +95,21 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old, nil, f.Store); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, f.Store); err != nil {
 		return nil, err
+	}
+	if r.Candidate != nil {
+		var was *Plan
+		if old != nil {
+			was = old.Base.Candidate
+		}
+		if rule.Base.Candidate, err = r.compilePlan(candidateTier, r.Candidate, identity, budget, was, nil, f.Store); err != nil {
+			return nil, err
+		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old, rule.Base, f.Store)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, f.Store)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +126,7 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
 	text := r.Algorithm + " " + recipe.Identity()
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
-	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen) { // only these can be missing
+	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack) { // only these can be missing
 		text += " missing " + r.Missing.String()
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls

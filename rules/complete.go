@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -181,6 +182,7 @@ func (c *completer) dependent(top *node) {
 		}
 	}
 	add(top, partFile, "listen", c.file.Listen[0].Addr)
+	add(top, partFile, "state", cmp.Or(c.file.State.Path, "off"))
 	if tls := top.named("tls"); tls != top {
 		if tls.key("domains") != nil {
 			add(tls, partTLS, "ca", "production")
@@ -207,6 +209,9 @@ func (c *completer) dependent(top *node) {
 		spec := &c.file.Rules[i]
 		add(rule, partRule, "max_keys", strconv.FormatInt(spec.MaxKeys, 10))
 		c.burst(rule, partRule, &spec.PlanSpec, add)
+		if trial := rule.named("candidate"); trial != rule {
+			c.burst(trial, partTrial, spec.Candidate, add)
+		}
 		if tiers := rule.named("tiers"); tiers != rule {
 			for j, tier := range tiers.items {
 				c.burst(tier, partTier, &spec.Tiers[j].PlanSpec, add)

@@ -122,6 +122,7 @@ upstreams:
     max_conns: 0
     host: preserve
     tls: { insecure: false }
+    transport: direct
 routes:
   - match: /a/**
     respond: { status: 200, body: x, content_type: "text/plain; charset=utf-8" }
@@ -185,6 +186,7 @@ groups:
   g: { ip: 10.0.0.1 }
 body_limit: 64KiB
 paths: strict
+state: off
 `
 	if diff := cmp.Diff(want, completed(t, Outside{}, f)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

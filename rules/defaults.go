@@ -18,6 +18,7 @@ var presets = map[part][]preset{
 	partUpstream: {
 		{"balance", "least_conn"}, {"timeout", "60s"}, {"connect_timeout", "2s"}, {"idle_timeout", "4s"}, {"retries", "1"},
 		{"resolve", "10s"}, {"max_conns", "0"}, {"host", "preserve"},
+		{"transport", "direct"},
 	},
 	partTLS:         {{"redirect", "true"}, {"min_version", "1.2"}},
 	partServer:      {{"weight", "1"}, {"backup", "false"}},
@@ -44,7 +45,7 @@ var presets = map[part][]preset{
 // unset are the settings that hold nothing where the file does not have them, or
 // that a file must have.
 var unset = map[part][]string{
-	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls"},
+	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls", "jwt"},
 	partUpstream:    {"servers", "health", "tls"},
 	partTLS:         {"domains", "email", "ca_root", "storage", "certificates", "client_ca"},
 	partCertificate: {"cert", "key"},
@@ -57,10 +58,12 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "store"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "store"},
 	partTier:        {"limit", "concurrency"},
+	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
 	partPath:        {"regex"},
+	partJWT:         {"secret", "public_key_file", "jwks_file"},
 	partReject:      {"detail", "headers", "body"},
 	partOverload:    {"max_in_flight"},
 	partAdmin:       {"token"},
@@ -76,13 +79,14 @@ var unset = map[part][]string{
 // dependent are the settings that completer fills in, since what they hold
 // depends on others.
 var dependent = map[part][]string{
-	partFile:    {"listen"},
+	partFile:    {"listen", "state"},
 	partTLS:     {"ca", "client_auth"},
 	partHealth:  {"timeout"},
 	partRoute:   {"upstream"},
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
 }
@@ -93,15 +97,16 @@ var (
 	inside = map[part]map[string]part{
 		partFile: {
 			"reject": partReject, "timeouts": partTimeouts, "limits": partLimits, "overload": partOverload, "admin": partAdmin, "log": partLog,
-			"tls": partTLS, "store": partStore,
+			"tls": partTLS, "jwt": partJWT, "store": partStore,
 		},
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund},
+		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
 		partAdmin:    {"token": partSecret},
 		partStore:    {"redis": partRedis},
 		partRedis:    {"password": partSecret},
+		partJWT:      {"secret": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

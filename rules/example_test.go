@@ -17,7 +17,11 @@ func readExample(t *testing.T) string {
 }
 
 // exampleOutside has what the example names.
-var exampleOutside = outsideOf(nil, map[string]string{"redis-password": "s3cret", "admin-token": "0123456789abcdef\n"})
+var exampleOutside = outsideOf(nil, map[string]string{
+	"redis-password": "s3cret",
+	"admin-token":    "0123456789abcdef\n", "jwt-secret": "0123456789abcdef0123456789abcdef\n",
+	"keys.json": jwks(signers()["ES256"].jwk()), "issuer.pem": signers()["RS256"].pem(),
+})
 
 func TestTheExampleIsGood(t *testing.T) {
 	f, err := Parse("gateway.example.yaml", []byte(readExample(t)))
@@ -38,7 +42,7 @@ func TestTheExampleHasEverySetting(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []choice{algorithms, balances, hosts, routePriorities, rateLimitHeaders, logFormats, logAccess} {
+	for _, c := range []choice{algorithms, balances, hosts, transports, routePriorities, rateLimitHeaders, logFormats, logAccess} {
 		for _, word := range c.known {
 			if !strings.Contains(text, word) {
 				t.Errorf("value %q is not in gateway.example.yaml", word)

@@ -102,7 +102,7 @@ func (r *Recipe) lack(f *Facts, m captor) string {
 		_, is := r.appendValue(nil, a, f, m)
 		switch {
 		case is == absent:
-			return a.String() + " is not in the request"
+			return a.String() + " is not in the request" + f.tokenAside(a)
 		case is == present && !r.isKnown(i, f):
 			return a.String() + " is not a known one"
 		case is == present || text != "":

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+
+	"gateway/limit"
 )
 
 // Facts are all that a match or a key may look at in one request. The front door fills in the exported fields from an
@@ -27,9 +29,17 @@ type Facts struct {
 	Header http.Header
 	// Route is the name of the route the request takes, if it has one.
 	Route string
+	// Now is when the request is decided, against which its token is held.
+	Now limit.Instant
+	// TokenLater says that a token which was not verified lately is not to be verified
+	// for a key now: such a hit is Pending.
+	TokenLater bool
 
 	loose    string // what LoosePath returns; "" is that nobody has asked
 	looseErr error
+
+	verifier *verifier // of the Set that was asked
+	token    tokenState
 
 	query queryState
 	body  Body

@@ -31,6 +31,8 @@ type File struct {
 	// Routes holds the routes in the order of the file; at least one. Without
 	// `routes` it is one that takes everything.
 	Routes []RouteSpec
+	// JWT says how tokens are verified; nil is that none are.
+	JWT *JWT
 	// Groups holds the groups in the order of the file.
 	Groups []Group
 	// Rules holds the rules in the order of the file; it may be empty.
@@ -67,6 +69,9 @@ type File struct {
 	Admin Admin
 	// Log says what is logged and how.
 	Log Log
+	// State is where levels are kept over a restart; without a Path they are not.
+	// Without a Pos it is not the file that says so, but the environment (see StateDir).
+	State FilePath
 	// MaxKeys is the most keys a rule remembers, at least 1000; a rule may have its own.
 	MaxKeys int64
 	// LoosePaths says that rules, and no routes, exempt or block, match paths in their
@@ -110,6 +115,9 @@ type RuleSpec struct {
 	Known []string
 	// PlanSpec are the rule's own numbers, for clients of none of its Tiers.
 	PlanSpec
+	// Candidate are numbers that are counted beside those and never enforced; nil is
+	// none.
+	Candidate *PlanSpec
 	// Tiers are the numbers of others: of the first whose group a client is in.
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.

@@ -46,7 +46,11 @@ var goldenOutside = outsideOf(
 		"RATE": "100/fortnight", "EMPTY": "", "BELL": "ding\a", "LATIN": "caf\xe9", "WORD": "hunter2", "NUMBER": "4000", "URL": "http://user:hunter2@host/",
 		"GATEWAY_TOKEN": "0123456789abcdef0123456789abcdef",
 	},
-	map[string]string{"empty": "\n", "large": strings.Repeat("x", MaxSecret+1)},
+	map[string]string{
+		"empty": "\n", "large": strings.Repeat("x", MaxSecret+1),
+		"jwt.pem": signers()["RS256"].pem(), "jwt.jwks": jwks(signers()["ES256"].jwk()), "weak.jwks": jwks(signers()["weak"].jwk()),
+		"enc.jwks": jwks(signers()["RS256"].jwk("use", "enc")), "jwt.private": "-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----\n",
+	},
 )
 
 // outsideOf returns what a file may take from outside: these variables and files.

@@ -6,9 +6,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/golang-jwt/jwt/v5"
 	"pgregory.net/rapid"
+
+	"gateway/limit"
 )
 
 // linear is what an index is held to: each match is asked in its turn.
@@ -57,7 +61,7 @@ var (
 		"192.0.2.1", "192.0.2.0/24", "192.0.2.128/25", "0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "255.255.255.255", "128.0.0.0/1",
 		"2001:db8::/32", "2001:db8::1", "::/0", "::1", "::ffff:0:0/96", "fe80::/10", "private",
 	}
-	drawnNames = []string{"header.X-A", "header.X-B", "query.a", "query.b", "cookie.a"}
+	drawnNames = []string{"header.X-A", "header.X-B", "query.a", "query.b", "cookie.a", "jwt.a", "basic.username"}
 	drawnPaths = []string{
 		"/", "//", "/a", "/a/", "//a", "/./a", "/a/../b", "/%61", "/a%2Fb", "/a%252Fb", "/a/b/c", "/b/a", "/ab", "/a;b", "/a/%3Aid", "/*", "/**",
 		"/a/**", "/c/*/d", "/é", "/a/b/c/d/e", "/b//c", "/%2e/a", "/*a", "/ba", "/A/b", "/a;x/B", "/;x/a", "/É",
@@ -219,14 +223,33 @@ func drawFacts(t *rapid.T) *Facts {
 	if v := rapid.SampledFrom([]string{"", "a=1", "b=2; a=3", "a", `a="1"`}).Draw(t, "cookie"); v != "" {
 		f.Header["Cookie"] = []string{v}
 	}
+	f.verifier, f.Now = drawnVerifier(), limit.InstantOf(tokenTime)
+	if v := rapid.SampledFrom(drawnCredentials()).Draw(t, "credentials"); v != "" {
+		f.Header["Authorization"] = []string{v}
+	}
 	f.RawQuery = rapid.SampledFrom([]string{"", "a=1", "b=2&a=3", "a=%31", "a", "a=%zz", "b=2&c=%", strings.Repeat("a=1&", maxPairs+1)}).Draw(t, "query")
 	return f
 }
 
 // anew returns the facts of the same request, of which nothing has been read yet.
 func (f *Facts) anew() *Facts {
-	return &Facts{Method: f.Method, Host: f.Host, Path: f.Path, RawQuery: f.RawQuery, Client: f.Client, Header: f.Header}
+	return &Facts{Method: f.Method, Host: f.Host, Path: f.Path, RawQuery: f.RawQuery, Client: f.Client, Header: f.Header, verifier: f.verifier, Now: f.Now}
 }
+
+var drawnVerifier = sync.OnceValue(func() *verifier {
+	j := &JWT{Setting: "secret", Source: Secret{value: new("0123456789abcdef0123456789abcdef")}}
+	keys, _ := j.keys()
+	return &verifier{keys: keys, claims: []string{"a"}, parser: newParser()}
+})
+
+var drawnCredentials = sync.OnceValue(func() []string {
+	all := []string{"", "Bearer x", "Basic Z29sZDp4", "Basic MTp4"}
+	for _, a := range []any{"1", "2", "gold", "", nil, 3} {
+		token, _ := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"a": a}).SignedString([]byte("0123456789abcdef0123456789abcdef"))
+		all = append(all, "Bearer "+token)
+	}
+	return all
+})
 
 // An index finds exactly what asking each match in its turn finds, in that order,
 // with the same captures, and looks at the query of the same requests.

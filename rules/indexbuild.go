@@ -121,7 +121,7 @@ func (w *way) axes(do func(axis, []string)) {
 		do(axis{kind: axisHost}, append(exact, below...))
 	}
 	for i := range w.clause.Values {
-		if is := &w.clause.Values[i]; !slices.ContainsFunc(w.clause.Values[:i], is.same) {
+		if is := &w.clause.Values[i]; is.Attribute.kind != kindJWT && !slices.ContainsFunc(w.clause.Values[:i], is.same) {
 			if keys := is.keys(); keys != nil {
 				do(axis{kind: axisValue, attr: is.Attribute}, keys)
 			}

@@ -199,6 +199,8 @@ func (r *Recipe) appendValue(out []byte, a Attribute, f *Facts, m captor) ([]byt
 		return f.appendBody(out, a.name)
 	case kindBasic:
 		return f.appendBasic(out)
+	case kindJWT:
+		return f.appendClaim(out, a.name)
 	case kindIP:
 		out, ok := appendAddr(out, f.Client, int(a.bits), r.ipv6Bits)
 		return out, presentIf(ok)

@@ -162,3 +162,40 @@ func parseClient(text string) (netip.Addr, error) {
 	}
 	return addr, nil
 }
+
+// ByAddress reports whether KeyName names every key of r that a request has.
+func (s *Set) ByAddress(r *Rule) bool {
+	return len(r.recipe.parts) == 1 && (r.recipe.parts[0].IsIP() || r.recipe.parts[0].IsGlobal())
+}
+
+// KeyText returns the key that f has under r as text, and whether it may be shown:
+// it may not if the client writes a part of it as it likes, for that may be a
+// secret. The rule must apply to f.
+func (s *Set) KeyText(r *Rule, f *Facts) (string, bool) {
+	w := s.byRule.way(r.Index, f)
+	if w == nil {
+		return "", false
+	}
+	lack := r.recipe.lack(f, w) != ""
+	var parts []string
+	for _, k := range r.recipe.parted(f, w, lack) {
+		if k.Attribute.ClientChosen() || k.Attribute.kind > kindBasic {
+			return "", false
+		}
+		parts = append(parts, shortenName(quoteOdd(k.Value)))
+	}
+	text := strings.Join(parts, " + ")
+	if lack {
+		text += " without " + r.KeyText
+	}
+	return text, text != ""
+}
+
+// shortenName returns what of a name is worth showing.
+func shortenName(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -14,6 +14,7 @@ func manualRule() map[part][]manualEntry {
 			{"resolve", aDuration(), "How often a server's name is looked up again; 0 or at least 1s."},
 			{"max_conns", number(0, 1_000_000), "The most requests in progress at one server; 0 is no bound."},
 			{"host", oneWord(hosts), "preserve sends the client's Host, upstream the server's name."},
+			{"transport", oneWord(transports), "How HTTP/1.1 is spoken: direct in the request's own goroutine, net_http by Go's http.Transport."},
 			{"tls", settingsOf(partUpstreamTLS), "How https servers are spoken to."},
 		},
 		partServer: {
@@ -72,7 +73,7 @@ func manualRule() map[part][]manualEntry {
 			{"key", eachOnce(oneOrList(oneAttribute(), 1)), "Who shares a counter; a list is the combination of its attributes."},
 			{"limit", aRate(), "How many units in which time."},
 			{"burst", number(1, maxNumber), "The most at one instant, of token_bucket and gcra. Default the number in limit."},
-			{"algorithm", oneWord(algorithms), "How the limit is counted. token_bucket: burst at once, then evenly. gcra: the same decisions. fixed_window: so many in each period of the clock. sliding_window: an estimate over the last two of those. sliding_window_log: exact, at 16 bytes a request. leaky_bucket: a queue that is let out evenly."},
+			{"algorithm", oneWord(algorithms), howCounted()},
 			{"concurrency", number(1, maxNumber), "How many requests may be in progress, instead of limit. A WebSocket counts while it is open."},
 			{"tiers", takes{"a map from groups to settings: limit, burst, concurrency", object{"type": "object", "minProperties": 1, "maxProperties": maxTiers, "additionalProperties": settingsOf(partTier).schema}}, "Other numbers for clients of a group; the first that a client is in."},
 			{"cost", cost(), "Units that a request takes; of patterns the most specific one says."},
@@ -164,4 +165,16 @@ func cost() takes {
 		"type": "object", "minProperties": 1, "maxProperties": maxCosts, "propertyNames": object{"pattern": `^(?:` + requestPattern + `)$`}, "additionalProperties": free.schema,
 	}
 	return either("a whole number, a map from patterns to such, or settings: header, reserve, max", free, takes{"", patterns}, settingsOf(partCost))
+}
+
+// howCounted says what each algorithm of this version does.
+func howCounted() string {
+	text := "How the limit is counted."
+	for _, name := range algorithms.known {
+		text += " " + name + ": " + map[string]string{
+			tokenBucket: "burst at once, then evenly.", gcra: "the same decisions.", fixedWindow: "so many in each period of the clock.",
+			slidingWindow: "an estimate over the last two of those.", slidingLog: "exact, at 16 bytes a request.", "leaky_bucket": "a queue that is let out evenly.",
+		}[name]
+	}
+	return text
 }

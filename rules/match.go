@@ -32,7 +32,7 @@ type InGroup struct {
 
 // Is wants an attribute to have one of some values.
 type Is struct {
-	Attribute Attribute // a header, a cookie or a query parameter
+	Attribute Attribute // a header, a cookie, a query parameter, a user name or a claim
 	Globs     []Glob    // any of; made by ParseGlob
 }
 
@@ -69,21 +69,40 @@ func (c *Clause) matchesBeside(f *Facts) bool {
 	if !c.IP.Empty() && !c.IP.Contains(f.Client) {
 		return false
 	}
-	if !c.has(f, false) {
+	if !c.has(f, askedFirst) {
 		return false
 	}
 	if len(c.Groups) > 0 && !slices.ContainsFunc(c.Groups, func(g InGroup) bool { return g.group.Has(f) }) {
 		return false
 	}
-	return (c.Not == nil || !c.Not.Matches(f)) && c.has(f, true)
+	return (c.Not == nil || !c.Not.Matches(f)) && c.has(f, askedOfToken) && c.has(f, askedLast)
 }
 
-// has reports whether the request has the values of the query that c wants, or
-// all others. Those of the query are asked for when all else holds, so that who
-// writes them first or last makes no difference to a request with a broken one.
-func (c *Clause) has(f *Facts, query bool) bool {
+// turn says when a value that a clause wants is asked for.
+type turn uint8
+
+const (
+	askedFirst   turn = iota
+	askedOfToken      // when all else holds, since to verify a token takes long
+	askedLast         // values of the query, so that who writes them first or last makes no difference to a request with a broken one
+)
+
+// turn says when a is asked for.
+func (a Attribute) turn() turn {
+	switch a.kind {
+	case kindJWT:
+		return askedOfToken
+	case kindQuery:
+		return askedLast
+	}
+	return askedFirst
+}
+
+// has reports whether the request has the values that c wants and asks for at that
+// turn.
+func (c *Clause) has(f *Facts, at turn) bool {
 	for i := range c.Values {
-		if is := &c.Values[i]; (is.Attribute.kind == kindQuery) == query && !is.matches(f) {
+		if is := &c.Values[i]; is.Attribute.turn() == at && !is.matches(f) {
 			return false
 		}
 	}

@@ -30,6 +30,7 @@ type parser struct {
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
 	// membersBroken something of what they list.
+	claimed                     bool // something asks for a claim of a token
 	named                       map[string]int
 	used                        map[string]bool
 	groupsBroken, membersBroken bool
@@ -98,6 +99,9 @@ func (p *parser) read(root *node) {
 	}
 	p.public()
 	p.process()
+	if v := p.top.get("jwt"); v != nil {
+		p.jwt(v)
+	}
 	if v := p.top.get("groups"); v != nil {
 		p.groups(v)
 	} else {
@@ -262,6 +266,7 @@ func (p *parser) process() {
 	if v := p.top.get("store"); v != nil {
 		p.store(v)
 	}
+	p.state()
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}

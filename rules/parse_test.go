@@ -163,7 +163,7 @@ func TestEverySettingOfAPoolMakesAnother(t *testing.T) {
 	for _, setting := range []string{
 		"balance: random", "balance: { hash: ip }", "balance: { hash: host }", "health: /", "health: { path: /, interval: 3s }",
 		"health: { path: /, timeout: 1s }", "health: { path: /, status: 204 }", "timeout: 1s", "connect_timeout: 1s", "idle_timeout: 1s",
-		"retries: 0", "resolve: 0", "max_conns: 1", "host: upstream", "tls: { ca: a }", "tls: { server_name: a }", "tls: { cert: a, key: b }",
+		"retries: 0", "resolve: 0", "max_conns: 1", "host: upstream", "transport: net_http", "tls: { ca: a }", "tls: { server_name: a }", "tls: { cert: a, key: b }",
 		"tls: { cert: a, key: c }", "tls: { insecure: true }",
 	} {
 		u := pool(setting)

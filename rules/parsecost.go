@@ -172,6 +172,9 @@ func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
 	if !check(&r.PlanSpec, "") {
 		return
 	}
+	if r.Candidate != nil && !check(r.Candidate, " of the candidate") {
+		return
+	}
 	for i := range r.Tiers {
 		if t := &r.Tiers[i]; !check(&t.PlanSpec, " of tier "+quote(t.Group)) {
 			return

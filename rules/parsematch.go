@@ -79,17 +79,14 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 	case dotted && family == "body":
 		p.failAt(key, "use what stands in the head of a request, like header.<Name>", "%s in %s: the body is read later", quote(name), what)
 		return Is{}, false
-	case slices.Contains(settings[partMatch].later, name), dotted && slices.Contains([]string{"basic", "jwt"}, family):
-		p.failAt(key, "", "setting %s in %s %s", quote(name), what, notYet)
-		return Is{}, false
-	case !dotted || !slices.Contains([]string{"header", "query", "cookie"}, family):
+	case !dotted || !slices.Contains([]string{"header", "query", "cookie", "basic", "jwt"}, family):
 		hint := partMatch.suggest(name)
-		for _, family := range []string{"header", "query", "cookie"} {
+		for _, family := range []string{"header", "query", "cookie", "jwt"} {
 			if rest, ok := strings.CutPrefix(name, family+":"); ok {
 				hint = "write " + family + "." + rest
 			}
 		}
-		p.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip, group, header.<Name>, query.<name>, cookie.<name> or not", quote(name), what)
+		p.failAt(key, hint, "unknown setting %s in %s; use path, method, host, ip, group, header.<Name>, query.<name>, cookie.<name>, basic.username, jwt.<claim> or not", quote(name), what)
 		return Is{}, false
 	}
 	attribute, err := ParseAttribute(name)
@@ -98,7 +95,12 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 		p.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
 		return Is{}, false
 	}
-	return Is{Attribute: attribute, Globs: readAll(p.source, value, name, ParseGlob)}, true
+	p.verifies(key, attribute)
+	parse := ParseGlob
+	if attribute.named() {
+		parse = func(text string) (Glob, *TextError) { return ParseGlob(string(appendFolded(nil, []byte(text)))) }
+	}
+	return Is{Attribute: attribute, Globs: readAll(p.source, value, name, parse)}, true
 }
 
 // inGroups reads the names of groups.

@@ -96,6 +96,7 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	p.key(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
+	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
 	if v := c.get("store"); v != nil {
@@ -142,6 +143,7 @@ func (p *parser) key(c *section, r *RuleSpec) {
 			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
 				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
 			} else {
+				p.verifies(v, missing.attr)
 				r.Missing = missing
 			}
 		}
@@ -185,6 +187,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 		case slices.Contains(parts, a):
 			p.failAt(item, "remove it", "key %s is named twice", quote(text))
 		default:
+			p.verifies(item, a)
 			parts = append(parts, a)
 		}
 	}

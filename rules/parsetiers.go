@@ -22,14 +22,23 @@ func (p *parser) tiers(c *section, r *RuleSpec) {
 	for i, key := range n.keys {
 		t := TierSpec{Group: key.text}
 		p.isGroup(key, key.text, "tiers")
-		p.tier(n.items[i], key, r, &t)
+		p.otherNumbers(n.items[i], key, partTier, "tier "+quote(t.Group), r, &t.PlanSpec)
 		r.Tiers = append(r.Tiers, t)
 	}
 }
 
-// tier reads the numbers for one group. They are of the kind that the rule has.
-func (p *parser) tier(n, key *node, r *RuleSpec, t *TierSpec) {
-	what := "tier " + quote(t.Group)
+// candidate reads the numbers that are counted beside those in force.
+func (p *parser) candidate(c *section, r *RuleSpec) {
+	if v := c.get("candidate"); v != nil {
+		r.Candidate = &PlanSpec{}
+		p.otherNumbers(v, c.keys["candidate"], partTrial, "candidate", r, r.Candidate)
+	}
+}
+
+// otherNumbers reads n, of part of, that has other numbers for a rule: those of a
+// tier, or a candidate. They are of the kind that the rule has. what is what it is
+// called, key its name.
+func (p *parser) otherNumbers(n, key *node, of part, what string, r *RuleSpec, to *PlanSpec) {
 	if n.shape == scalar && !n.isNull() {
 		kind := "limit"
 		if r.Algorithm == concurrency {
@@ -42,7 +51,7 @@ func (p *parser) tier(n, key *node, r *RuleSpec, t *TierSpec) {
 		p.failAt(key, "give it a value, or remove the line", "%s has no value", what)
 		return
 	}
-	c := p.section(n, partTier, what, " in "+what)
+	c := p.section(n, of, what, " in "+what)
 	c.check()
 	if n.shape != mapping {
 		return
@@ -54,7 +63,7 @@ func (p *parser) tier(n, key *node, r *RuleSpec, t *TierSpec) {
 			}
 		}
 		if v := c.get("concurrency"); v != nil {
-			p.slots(v, &t.PlanSpec)
+			p.slots(v, to)
 		} else if c.lacks("concurrency") && !c.has("limit") && !c.has("burst") {
 			p.failAt(n, "add concurrency: 10", "no concurrency in %s", what)
 		}
@@ -64,7 +73,7 @@ func (p *parser) tier(n, key *node, r *RuleSpec, t *TierSpec) {
 		p.failAt(c.keys["concurrency"], "write limit: …, or make a rule of its own", "concurrency in %s of a rule with a limit", what)
 		return
 	}
-	p.rate(c, r, &t.PlanSpec, " in "+what)
+	p.rate(c, r, to, " in "+what)
 }
 
 // known reads the groups of which one must list the value of a key.

@@ -69,6 +69,9 @@ func (p *parser) pool(n *node, what string, u *Upstream) {
 	if v := c.get("host"); v != nil {
 		p.oneOf(v, "host", hosts, &u.Host)
 	}
+	if v := c.get("transport"); v != nil {
+		p.oneOf(v, "transport", transports, &u.Transport)
+	}
 	p.reach(c, u)
 }
 

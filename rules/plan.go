@@ -61,6 +61,9 @@ type Plan struct {
 	// Shared says how a store counts it; nil is not at all. Its Table, and Numbers,
 	// have then this gateway's share, for while the store is away.
 	Shared *limit.Shared
+	// Candidate are numbers that are counted beside it and never enforced, with a Live
+	// of their own; nil is none.
+	Candidate *Plan
 
 	algorithm string
 	policy    string
@@ -76,17 +79,22 @@ type PlanLive struct {
 	// have one Table together, so that a client that changes its tier keeps its
 	// requests in progress counted.
 	Table *limit.Table
-	// What was decided under the plan, counted by the front door.
+	// What was decided under the plan, counted by the front door; for a candidate,
+	// what would have been.
 	Allowed, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
 	identity string       // what it was made for: see RuleSpec.planIdentity
 }
 
+// candidateTier stands for the candidate among the tiers of a rule; no group has such
+// a name.
+const candidateTier = "its candidate"
+
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
-// PlanLive of the same plan of old, the same rule of the list in force, if there
+// PlanLive of was, the same plan of the same rule of the list in force, if there
 // is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, old *Rule, base *Plan, store *StoreSpec) (*Plan, *Error) {
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, store *StoreSpec) (*Plan, *Error) {
 	here, identity := *spec, r.planIdentity(spec, ruleIdentity)
 	var shared *limit.Shared
 	var err error
@@ -106,9 +114,12 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
 		Numbers: numbers, Shared: shared, algorithm: r.Algorithm, inTable: here.Concurrency,
 	}
+	if tier == candidateTier {
+		p.Tier = ""
+	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
-	switch was := old.Plan(tier); {
+	switch {
 	case was != nil && was.Live.identity == identity && !(shares && was.Live.Table != base.Live.Table):
 		p.Live = was.Live
 	case shares:
@@ -135,6 +146,9 @@ func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 		return
 	}
 	p.Live.Table.Renew(p.Gen, now, p.Numbers, maxKeys)
+	if p.Candidate != nil {
+		p.Candidate.activate(now, maxKeys)
+	}
 }
 
 // Size returns the most units that a client can have at once: the burst of a

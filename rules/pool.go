@@ -25,6 +25,9 @@ type Upstream struct {
 	ConnectTimeout time.Duration
 	// IdleTimeout is how long an idle connection is kept; 0 is for ever.
 	IdleTimeout time.Duration
+	// Transport is who speaks HTTP/1.1 to the servers: direct, the gateway itself, or
+	// net_http, Go's http.Transport.
+	Transport string
 	// Retries is how often a request may be sent again, 0 to 10.
 	Retries int
 	// Resolve is how often a server's name is looked up; 0 is at each dial only.
@@ -109,7 +112,7 @@ func (u *Upstream) Equal(v *Upstream) bool {
 	return u.Name == v.Name && slices.EqualFunc(u.Servers, v.Servers, same) &&
 		u.Balance == v.Balance && u.Hash == v.Hash && u.Health == v.Health &&
 		u.Timeout == v.Timeout && u.ConnectTimeout == v.ConnectTimeout && u.IdleTimeout == v.IdleTimeout &&
-		u.Retries == v.Retries && u.Resolve == v.Resolve && u.MaxConns == v.MaxConns && u.Host == v.Host &&
+		u.Retries == v.Retries && u.Resolve == v.Resolve && u.MaxConns == v.MaxConns && u.Host == v.Host && u.Transport == v.Transport &&
 		u.TLS.equal(&v.TLS)
 }
 
@@ -122,7 +125,7 @@ func (t *UpstreamTLS) equal(v *UpstreamTLS) bool {
 func defaultUpstream() Upstream {
 	return Upstream{
 		Balance: "least_conn", Timeout: 60 * time.Second, ConnectTimeout: 2 * time.Second, IdleTimeout: 4 * time.Second,
-		Retries: 1, Resolve: 10 * time.Second, Host: "preserve",
+		Retries: 1, Resolve: 10 * time.Second, Host: "preserve", Transport: "direct",
 	}
 }
 

@@ -8,7 +8,7 @@ import "slices"
 func (s *Set) HeadersRead() []string {
 	names := s.namesRead(kindHeader, true)
 	for k, headers := range map[kind][]string{
-		kindCookie: {"Cookie"}, kindBasic: {"Authorization"}, kindBody: {"Content-Encoding", "Content-Type"},
+		kindCookie: {"Cookie"}, kindBasic: {"Authorization"}, kindJWT: {"Authorization"}, kindBody: {"Content-Encoding", "Content-Type"},
 	} {
 		if len(s.namesRead(k, true)) > 0 {
 			names = append(names, headers...)

@@ -69,7 +69,15 @@ func (r *Redaction) Path(normal string) (shown string, ok bool) {
 	}
 	var parts []string
 	for _, s := range r.segments {
-		if !s.pattern.matchesPath(normal) {
+		path := normal
+		if s.pattern.loose {
+			loose, err := LoosePath((&url.URL{Path: normal}).EscapedPath())
+			if err != nil || strings.Count(loose, "/") != strings.Count(normal, "/") {
+				return Blank, true // which segment of it is meant cannot be told
+			}
+			path = loose
+		}
+		if !s.pattern.matchesPath(path) {
 			continue
 		}
 		if parts == nil {

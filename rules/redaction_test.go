@@ -40,6 +40,27 @@ log: { redact: [query.session, path.token, header.referer] }
 	}
 }
 
+func TestLoosePathsAreRedactedAsRulesTakeThem(t *testing.T) {
+	f, err := Parse("gateway.yaml", []byte(`
+upstream: http://127.0.0.1:1
+paths: loose
+rules: [{ name: a, match: "/reset/:token", limit: 1/m }]
+log: { redact: path.token }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := f.Compile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/Reset/ABC": "/Reset/***", "/reset;v=1/abc;x": "/reset%3Bv=1/***", "/;a/reset/abc": "***", "/other": ""} {
+		if got, ok := set.Redaction().Path(path); got != want || ok != (want != "") {
+			t.Errorf("%q: %q %t, want %q", path, got, ok, want)
+		}
+	}
+}
+
 func TestRedactingWhatNoLineHoldsIsWarnedOf(t *testing.T) {
 	f, err := Parse("gateway.yaml", []byte("upstream: http://a:1\nrules: []\nlog: { redact: [header.X-Plan, cookie.a, body.user, basic.username] }\n"))
 	if err != nil {

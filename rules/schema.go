@@ -8,20 +8,6 @@ import (
 	"strconv"
 )
 
-// manualEntry is a setting with what its value may be and what it is for.
-type manualEntry struct {
-	name string
-	takes
-	help string
-}
-
-// manual returns what is to be said of the settings of every part.
-func manual() map[part][]manualEntry {
-	all := manualFile()
-	maps.Copy(all, manualRule())
-	return all
-}
-
 //go:generate sh -c "go run ../cmd/gateway schema > gateway.schema.json"
 
 // Schema returns a JSON schema (draft-07) of the format, for editors: they complete
@@ -42,7 +28,7 @@ func Schema() []byte {
 	clause := partMatch.schema(explanations[partMatch])
 	clause["minProperties"] = 1
 	clause["patternProperties"] = object{
-		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|query\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
+		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|(?:query|jwt)\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
 	}
 	definitions["clause"] = clause
 	file := partFile.schema(explanations[partFile])
@@ -165,7 +151,9 @@ func together(p part) object {
 				bursting = append(bursting, name)
 			}
 		}
-		tier := func(o object) object { return inside("tiers", object{"additionalProperties": o}) }
+		tier := func(o object) object { // of every other plan
+			return object{"properties": object{"tiers": object{"additionalProperties": o}, "candidate": o}}
+		}
 		windows := with(has("algorithm"), inside("algorithm", with(object{"type": "string"}, not(object{"enum": bursting}), not(ref("variable")))))
 		return object{
 			"required": []string{"name"},
@@ -211,7 +199,7 @@ func together(p part) object {
 		return object{"required": []string{"servers"}, "allOf": []object{inside("servers", not(anyOf(backup, object{"type": "array", "minItems": 1, "items": backup})))}}
 	case partAdmin:
 		return anyOf(has("token"), inside("listen", anyOf(loopAddress().schema, object{"enum": []string{"off"}})))
-	case partSecret:
+	case partSecret, partJWT:
 		return object{"minProperties": 1, "maxProperties": 1}
 	case partCount:
 		return has("status")

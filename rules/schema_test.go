@@ -83,6 +83,19 @@ func TestEverySettingSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
+func TestTheManualHasEverySetting(t *testing.T) {
+	want, got := 0, 0
+	for _, n := range settings {
+		want += len(n.known)
+	}
+	for _, s := range Manual() {
+		got += len(s.List)
+	}
+	if got != want {
+		t.Errorf("%d settings, want %d: inside and items in defaults.go say where a part stands", got, want)
+	}
+}
+
 func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 	schema := compiledSchema(t)
 	paths, _ := filepath.Glob("testdata/good/*.yaml")
@@ -114,8 +127,8 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-of-body-in-tiers", "key-body-of-get",
-		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "known-of-another-key", "known-unknown-group", "match-group-unknown",
+		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
+		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
 		"log-redact-path", "regex-names-nothing", "store-ca-without-tls", "tiers-unknown-group", "tls-listen-plain", "tls-without-https",
 	},
@@ -125,7 +138,7 @@ var beyond = map[string][]string{
 		"store-node-twice", "store-two-passwords", "upstream-twice",
 	},
 	"compares numbers with each other, or amounts in several units": {
-		"cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
+		"candidate-smaller-than-the-cost", "cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
 		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-timeout-long",
 		"store-timeout-none", "tier-fills-too-slowly",
@@ -149,6 +162,8 @@ var beyond = map[string][]string{
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {
+		"jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key",
+		"jwt-weak-rsa",
 		"secret-credential-without-systemd", "secret-env-empty", "secret-env-unset", "secret-file-empty", "secret-file-missing", "secret-file-of-a-variable",
 		"secret-file-too-large", "store-password-unset", "substitution-bad-default", "substitution-bad-number", "substitution-bad-rate", "substitution-bad-url",
 		"substitution-bad-word", "substitution-control-character", "substitution-empty-with-message", "substitution-empty-without-message",

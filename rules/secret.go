@@ -84,6 +84,9 @@ func (f *File) Secrets() map[string]Secret {
 	if f.Store != nil && f.Store.Password.IsSet() {
 		all["store.redis.password"] = f.Store.Password
 	}
+	if j := f.JWT; j != nil && j.Source.IsSet() {
+		all["jwt."+j.Setting] = j.Source
+	}
 	return all
 }
 

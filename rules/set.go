@@ -26,6 +26,8 @@ type Set struct {
 	// The matches of Rules and of Routes, and those of exempt and block; nil is none.
 	byRule, byRoute, exempt, block *index
 
+	verifier *verifier // of tokens; nil where the file has no jwt
+
 	secret *limit.Secret
 	budget *limit.Budget
 }
@@ -56,8 +58,9 @@ type Rule struct {
 	// Quiet says that the rule keeps what is left to itself, but for its own
 	// refusals: its key may be the name of somebody else than the client.
 	Quiet bool
-	// DryRun says that it decides and counts but never refuses.
-	DryRun bool
+	// DryRun says that it decides and counts but never refuses, Switched that the file
+	// says otherwise.
+	DryRun, Switched bool
 	// Reject is the answer to a request it refuses.
 	Reject Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each
@@ -110,6 +113,9 @@ func (r *Rule) counted() string {
 	return "redis"
 }
 
+// ReadsBody reports whether the key, or what stands in for it, is in the body.
+func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
+
 // Skips reports whether the rule passes requests by that lack its key.
 func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }
 
@@ -138,6 +144,14 @@ func (r *Rule) Tables() []*limit.Table {
 	return tables
 }
 
+// Trials returns what its candidate counts in: one Table or none.
+func (r *Rule) Trials() []*limit.Table {
+	if r.Base.Candidate == nil {
+		return nil
+	}
+	return []*limit.Table{r.Base.Candidate.Live.Table}
+}
+
 // Hit is a rule that applies to a request, with the numbers that the request
 // falls under, the key it has there and the units it takes.
 type Hit struct {
@@ -151,8 +165,8 @@ type Hit struct {
 	// Instead says that the key is not in the request, and Key is that of what stands
 	// in for it.
 	Instead bool
-	// Pending says that the key is in the body, which is not read yet; Resolve
-	// finds it then.
+	// Pending says that the key is in the body, which is not read yet, or in a token
+	// that is to be verified later; Resolve finds it then.
 	Pending bool
 	// Doubt is KeyUnreadable, KeyTooLong or KeyNoMemory for a key that cannot be
 	// told from the request, under a rule that is Closed. Key is then nothing.
@@ -170,8 +184,17 @@ func (h *Hit) Claim(c *limit.Claim) {
 	}
 }
 
+// Trial makes c, which is zero, what the request would want of the plan's
+// candidate, which there is. It never refuses. Its Tag is left to the caller.
+func (h *Hit) Trial(c *limit.Claim) {
+	p := h.Plan.Candidate
+	c.Table, c.Gen, c.Key, c.N = p.Live.Table, p.Gen, h.Key, h.Cost
+	c.Mode, c.Pending, c.Shared = limit.DryRun, h.Rule.Pending(), p.Shared
+}
+
 // Route returns the first route that takes the request, or nil.
 func (s *Set) Route(f *Facts) *Route {
+	f.verifier = s.verifier
 	if i := s.byRoute.first(f); i >= 0 {
 		return s.Routes[i]
 	}
@@ -179,10 +202,16 @@ func (s *Set) Route(f *Facts) *Route {
 }
 
 // Blocked reports whether the request is to be answered with 403 before any rule.
-func (s *Set) Blocked(f *Facts) bool { return s.block != nil && s.block.first(f) >= 0 }
+func (s *Set) Blocked(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.block != nil && s.block.first(f) >= 0
+}
 
 // Exempt reports whether no rule applies to the request; Match then has no hits.
-func (s *Set) Exempt(f *Facts) bool { return s.exempt != nil && s.exempt.first(f) >= 0 }
+func (s *Set) Exempt(f *Facts) bool {
+	f.verifier = s.verifier
+	return s.exempt != nil && s.exempt.first(f) >= 0
+}
 
 // Match appends to hits all rules that apply to the request, in the order of the
 // file. A rule whose key is missing and that wants such requests skipped has no
@@ -215,7 +244,8 @@ func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
 	return append(hits, h)
 }
 
-// Resolve finds the keys of the hits that are Pending, once f has the body. It
+// Resolve finds the keys of the hits that are Pending, once f has the body and its
+// token may be verified. It
 // returns hits without those whose rule turns out not to apply.
 func (s *Set) Resolve(f *Facts, hits []Hit) []Hit {
 	kept := hits[:0]
@@ -258,7 +288,7 @@ func (s *Set) Rule(name string) *Rule {
 func (s *Set) Tables() []*limit.Table {
 	tables := make([]*limit.Table, 0, len(s.Rules)+1)
 	for _, r := range s.Rules {
-		tables = append(tables, r.Tables()...)
+		tables = append(append(tables, r.Tables()...), r.Trials()...)
 	}
 	if s.Overload != nil {
 		tables = append(tables, s.Overload.Live.Table)

@@ -22,6 +22,7 @@ const (
 	partPath     part = "path"
 	partReject   part = "reject"
 	partTier     part = "tier"
+	partTrial    part = "candidate"
 	partTimeouts part = "timeouts"
 	partLimits   part = "limits"
 	partOverload part = "overload"
@@ -40,6 +41,7 @@ const (
 	partCertificate part = "certificate"
 	partUpstreamTLS part = "tls of an upstream"
 	partGroupFile   part = "values of a group"
+	partJWT         part = "jwt"
 )
 
 // names are the settings of a part: those that work, and those the format has
@@ -52,16 +54,16 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths",
+			"groups", "body_limit", "tls", "paths", "state", "jwt",
 		},
 		later: []string{
-			"include", "jwt", "state",
+			"include",
 		},
 	},
 	partUpstream: {
 		known: []string{
 			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls",
+			"max_conns", "host", "tls", "transport",
 		},
 	},
 	partTLS: {
@@ -71,6 +73,7 @@ var settings = map[part]names{
 	},
 	partCertificate: {known: []string{"cert", "key"}},
 	partGroupFile:   {known: []string{"file"}},
+	partJWT:         {known: []string{"secret", "public_key_file", "jwks_file"}},
 	partServer:      {known: []string{"url", "weight", "backup"}},
 	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
 	partBalance:     {known: []string{"hash"}},
@@ -85,13 +88,14 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "store",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store",
 		},
-		later: []string{"max_wait", "penalty", "candidate", "calendar"},
+		later: []string{"max_wait", "penalty", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
 	partTier:     {known: []string{"limit", "burst", "concurrency"}},
+	partTrial:    {known: []string{"limit", "burst", "concurrency"}},
 	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
 	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
 	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
@@ -117,6 +121,7 @@ var (
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
 	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
+	transports       = choice{known: []string{"direct", "net_http"}}
 	hosts            = choice{known: []string{"preserve", "upstream"}}
 	pathForms        = choice{known: []string{"strict", "loose"}}
 	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
@@ -151,6 +156,7 @@ var familiar = map[part]map[string]string{
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
+		"persist": "state", "levels": "state", "state_file": "state",
 	},
 	partUpstream: {
 		"url": "servers", "urls": "servers", "targets": "servers", "read_timeout": "timeout", "lb_policy": "balance",
@@ -172,7 +178,15 @@ var familiar = map[part]map[string]string{
 	partTier: {
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
-	partPath:      {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partPath: {"regexp": "regex", "re": "regex", "pattern": "regex", "expression": "regex"},
+	partJWT: {
+		"public_key": "public_key_file", "key": "public_key_file", "key_file": "public_key_file", "pem": "public_key_file", "cert": "public_key_file",
+		"jwks": "jwks_file", "jwk": "jwks_file", "keys": "jwks_file", "jwks_uri": "jwks_file", "jwks_url": "jwks_file", "hmac": "secret",
+		"secret_file": "secret",
+	},
+	partTrial: {
+		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
+	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
@@ -201,6 +215,9 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
+		if p == partTrial && slices.Contains(settings[partRule].known, name) {
+			return "a candidate has only other numbers; make a second rule of it, with dry_run: true"
+		}
 		if p == partTier && slices.Contains(settings[partRule].known, name) {
 			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
 		}

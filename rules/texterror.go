@@ -1,5 +1,7 @@
 package rules
 
+import "fmt"
+
 // TextError says what is wrong in a piece of the file's text: a pattern, an attribute, an address. It knows no line;
 // the reader of the file adds where the text stands.
 type TextError struct {
@@ -15,4 +17,9 @@ func (e *TextError) Error() string {
 		return e.Msg
 	}
 	return e.Msg + "; " + e.Hint
+}
+
+// textErrorf returns an error about no part of the text.
+func textErrorf(format string, args ...any) *TextError {
+	return &TextError{Msg: fmt.Sprintf(format, args...)}
 }

@@ -50,9 +50,6 @@ func (f *Facts) appendText(out []byte, a Attribute) ([]byte, bool) {
 	case kindBody:
 		out, is := f.appendBody(out, a.name)
 		return out, is == present
-	case kindBasic:
-		out, is := f.appendBasic(out)
-		return out, is == present
 	default:
 		return f.appendChosen(out, a)
 	}
@@ -84,6 +81,15 @@ func (f *Facts) appendChosen(out []byte, a Attribute) ([]byte, bool) {
 	case kindCookie:
 		value, _ := f.cookie(a.name)
 		out = append(out, value...)
+	case kindBasic:
+		out, is := f.appendBasic(out)
+		return out, is == present
+	case kindJWT:
+		later := f.TokenLater
+		f.TokenLater = false
+		out, is := f.appendClaim(out, a.name)
+		f.TokenLater = later
+		return out, is == present
 	}
 	return out, !isBlank(out[start:])
 }

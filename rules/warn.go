@@ -26,6 +26,9 @@ func (p *parser) warnings() {
 	if m := p.file.Exempt; m != nil && m.Everything() {
 		p.warnAt(p.top.values["exempt"], "", "exempt matches every request: no rule applies to anything")
 	}
+	if p.file.JWT != nil && !p.claimed {
+		p.warnAt(p.top.keys["jwt"], "name a claim: key: jwt.sub", "jwt: nothing asks for a claim, so no token is verified")
+	}
 	if most := int64(10 << 20); p.file.BodyLimit > most {
 		p.warnAt(p.top.values["body_limit"], "", "body_limit %s: so much of each body waits in memory; more than %s is seldom needed to find a field",
 			sizeText(p.file.BodyLimit), sizeText(most))
@@ -157,7 +160,7 @@ func (m *Match) alternatives() int {
 }
 
 func (p *parser) warnRule(r *RuleSpec) {
-	chosen := slices.ContainsFunc(r.Key, Attribute.ClientChosen)
+	lacks := slices.ContainsFunc(r.Key, Attribute.MayLack)
 	global := !slices.ContainsFunc(r.Key, func(a Attribute) bool { return !a.IsGlobal() })
 	shorter := func(o *RuleSpec) bool {
 		for s := range o.plans() {
@@ -183,7 +186,7 @@ func (p *parser) warnRule(r *RuleSpec) {
 		p.warn(r.KeyPos, 1, "add a rule with key: ip",
 			"the client chooses %s, so it can have as many counters as it likes: no rule with key ip or global is on the same requests", NewRecipe(r.Key, r.Missing, 0))
 	}
-	if chosen && r.Missing.Skips() && !p.covered(r, func(o *RuleSpec) bool { return !o.skips() }) {
+	if lacks && r.Missing.Skips() && !p.covered(r, func(o *RuleSpec) bool { return !o.skips() }) {
 		p.warn(r.KeyPos, 1, "add a rule for them, or use missing: ip",
 			"missing: skip, and no other rule is on the same requests: without %s they are not limited at all", NewRecipe(r.Key, r.Missing, 0))
 	}
@@ -268,10 +271,10 @@ func (r *RuleSpec) bounds() bool {
 
 // perClient reports whether the key tells clients apart.
 func (r *RuleSpec) perClient() bool {
-	return slices.ContainsFunc(r.Key, func(a Attribute) bool { return a.IsIP() || a.ClientChosen() })
+	return slices.ContainsFunc(r.Key, func(a Attribute) bool { return a.IsIP() || a.MayLack() })
 }
 
 // skips reports whether some requests pass the rule by for want of a key.
 func (r *RuleSpec) skips() bool {
-	return r.Missing.Skips() && (len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.ClientChosen))
+	return r.Missing.Skips() && (len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack))
 }

@@ -74,7 +74,7 @@ func (c *Clause) whyNot(f *Facts) string {
 func (is *Is) whyNot(f *Facts) string {
 	value, ok := f.appendChosen(nil, is.Attribute)
 	if !ok {
-		return is.Attribute.String() + " is not in the request"
+		return is.Attribute.String() + " is not in the request" + f.tokenAside(is.Attribute)
 	}
 	return fmt.Sprintf("%v %s is not %s", is.Attribute, quote(string(value)), someOf(is.Globs, Glob.String))
 }

@@ -122,6 +122,9 @@ func describeRules(out io.Writer, set *rules.Set) {
 			who = "for all together"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s%s\n", r.Name, r.MatchText, who, r.Describe(), mark)
+		if trial := r.Base.Candidate; trial != nil {
+			fmt.Fprintf(w, "  \t\t  candidate\t%s (counted, never enforced)\n", trial.Describe())
+		}
 		for _, tier := range r.Tiers {
 			fmt.Fprintf(w, "  \t\t  of %s\t%s\n", tier.Tier, tier.Describe())
 		}

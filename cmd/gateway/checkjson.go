@@ -43,6 +43,14 @@ type ruleReport struct {
 	Meaning   string       `json:"meaning"`
 	DryRun    bool         `json:"dry_run"`
 	Tiers     []tierReport `json:"tiers,omitempty"`
+
+	Candidate *candidateReport `json:"candidate,omitempty"`
+}
+
+// candidateReport says what numbers mean that are counted and never enforced.
+type candidateReport struct {
+	Limit   string `json:"limit"`
+	Meaning string `json:"meaning"`
 }
 
 type tierReport struct {
@@ -84,6 +92,9 @@ func (r *report) load(name string, data []byte) error {
 		one := ruleReport{
 			Name: rule.Name, Line: rule.Pos.Line, Match: rule.MatchText, Key: rule.KeyText, Algorithm: rule.Algorithm,
 			Limit: rule.Base.Limit, Meaning: rule.Describe(), DryRun: rule.DryRun,
+		}
+		if trial := rule.Base.Candidate; trial != nil {
+			one.Candidate = &candidateReport{Limit: trial.Limit, Meaning: trial.Describe()}
 		}
 		for _, tier := range rule.Tiers {
 			one.Tiers = append(one.Tiers, tierReport{Group: tier.Tier, Limit: tier.Limit, Meaning: tier.Describe()})

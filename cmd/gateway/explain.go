@@ -35,7 +35,8 @@ func newExplain() *cobra.Command {
 			"takes it, which rules apply with which key and cost, why others do not, and what is answered. It sends nothing.",
 		Example: "  gateway explain POST /login -H 'X-API-Key: k' --ip 192.0.2.9 -d username=ann\n" +
 			"  gateway explain /search?q=x --host api.example.com --repeat 20 --json",
-		Args: cobra.RangeArgs(1, 2),
+		Args:      cobra.RangeArgs(1, 2),
+		ValidArgs: []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.target = args[len(args)-1]
 			if len(args) == 2 {

@@ -64,6 +64,16 @@ type ruleExplanation struct {
 	Remaining int64     `json:"remaining"`
 	Wait      float64   `json:"wait_seconds,omitempty"` // of the first without room; -1 is for ever
 	text      []fmt.Stringer
+
+	Candidate *candidateExplanation `json:"candidate,omitempty"` // counted, never enforced
+}
+
+// candidateExplanation says what a candidate would make of the requests.
+type candidateExplanation struct {
+	Limit   string `json:"limit"`
+	Meaning string `json:"meaning"`
+	Sees    int    `json:"sees"` // so many of the requests: those that all other rules let through
+	Room    int    `json:"room"` // for so many of these
 }
 
 type keyPart struct {
@@ -130,6 +140,9 @@ func newRuleExplanation(e *rules.Explanation, tries []proxy.Try) ruleExplanation
 		r.Key = append(r.Key, keyPart{part.Attribute.String(), part.Value})
 		r.text = append(r.text, part)
 	}
+	if trial := e.Plan.Candidate; trial != nil && r.Applies && r.Refuses == "" {
+		r.Candidate = newCandidateExplanation(e.Rule, trial, tries)
+	}
 	full := false
 	for i, t := range tries {
 		for _, take := range t.Takes {
@@ -149,6 +162,21 @@ func newRuleExplanation(e *rules.Explanation, tries []proxy.Try) ruleExplanation
 		}
 	}
 	return r
+}
+
+func newCandidateExplanation(rule *rules.Rule, trial *rules.Plan, tries []proxy.Try) *candidateExplanation {
+	c := &candidateExplanation{Limit: trial.Limit, Meaning: trial.Describe()}
+	for _, t := range tries {
+		for _, take := range t.Trials {
+			if take.Rule == rule {
+				c.Sees++
+			}
+			if take.Rule == rule && take.Result.OK {
+				c.Room++
+			}
+		}
+	}
+	return c
 }
 
 func newAnswered(number int, t *proxy.Try, list []rules.Explanation) *answered {
@@ -263,7 +291,11 @@ func (r *ruleExplanation) lines(of int) []string {
 	if r.Settles != "" {
 		takes += "; " + r.Settles
 	}
-	return []string{key, numbers, takes + "; " + r.room(of)}
+	lines := []string{key, numbers, takes + "; " + r.room(of)}
+	if c := r.Candidate; c != nil {
+		lines = append(lines, fmt.Sprintf("candidate %s (%s): would have room for %d of %d; counted, never enforced", c.Limit, c.Meaning, c.Room, c.Sees))
+	}
+	return lines
 }
 
 // room says for how many of the requests the rule has room.

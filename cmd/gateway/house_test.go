@@ -23,15 +23,16 @@ import (
 var mayImport = map[string][]string{
 	"gateway/limit":          {},
 	"gateway/limit/redis":    {"gateway/limit", "github.com/redis/rueidis"},
-	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3"},
+	"gateway/rules":          {"gateway/limit", "gopkg.in/yaml.v3", "github.com/golang-jwt/jwt"},
+	"gateway/rules/replay":   {"gateway/rules", "gateway/limit", "github.com/klauspost/compress"},
 	"gateway/reload":         {"github.com/fsnotify/fsnotify"},
 	"gateway/proxy/upstream": {"gateway/rules", "golang.org/x/sync"},
 	"gateway/proxy":          {"gateway/proxy/upstream", "gateway/rules", "gateway/limit", "golang.org/x/sys", "github.com/pires/go-proxyproto"},
 	"gateway/proxy/certs":    {"gateway/rules", "github.com/caddyserver/certmagic", "go.uber.org/zap"},
 	"gateway/proxy/admin":    {"gateway/proxy", "gateway/proxy/upstream", "gateway/rules", "github.com/prometheus/client_golang"},
 	"gateway/cmd/gateway": {
-		"gateway/limit", "gateway/limit/redis", "gateway/rules", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs", "gateway/proxy/upstream",
-		"github.com/lmittmann/tint", "github.com/spf13/cobra", "github.com/coreos/go-systemd", "golang.org/x/term",
+		"gateway/limit", "gateway/limit/redis", "gateway/rules", "gateway/rules/replay", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs", "gateway/proxy/upstream",
+		"github.com/lmittmann/tint", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/coreos/go-systemd", "golang.org/x/term",
 	},
 	"gateway/limit/redis/redistest": {},                                                           // for tests alone
 	"gateway/proxy/certs/acmetest":  {"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"}, // for tests alone

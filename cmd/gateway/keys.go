@@ -64,7 +64,7 @@ func newKeysList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list RULE",
 		Short: "List whom a rule refuses most, and who is blocked under it",
-		Args:  cobra.ExactArgs(1),
+		Args:  cobra.ExactArgs(1), ValidArgsFunction: ruleNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := k.ask(cmd, http.MethodGet, "/keys/"+url.PathEscape(args[0]), nil)
 			if err != nil || k.asJSON {
@@ -97,6 +97,8 @@ func newKeyAction(action, short string) *cobra.Command {
 		Use:   action + " RULE KEY...",
 		Short: short,
 		Args:  cobra.MinimumNArgs(1), // a rule that counts all together has no key to name
+
+		ValidArgsFunction: ruleNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form := url.Values{"key": args[1:]}
 			if k.noKey {

@@ -82,7 +82,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, cmd := range []*cobra.Command{
-		newRun(), newDemo(), newCheck(), newExplain(), newConfig(), newReload(), newStatus(), newKeys(), newHealthcheck(), newSchema(), newVersion(),
+		newRun(), newDemo(), newCheck(), newExplain(), newReplay(), newConfig(), newReload(), newStatus(), newKeys(), newRule(), newHealthcheck(), newSchema(),
+		newHashKey(), newCompletion(), newMan(), newVersion(), newRulesHelp(),
 	} {
 		if cmd.Args == nil {
 			cmd.Args = cobra.NoArgs
@@ -90,6 +91,7 @@ func newRoot() *cobra.Command {
 		cmd.Args = wrongUsage(cmd.Args)
 		root.AddCommand(cmd)
 	}
+	complete(root)
 	return root
 }
 

@@ -16,12 +16,6 @@ func outside() rules.Outside {
 
 // readSecret reads a file with a secret. The error does not repeat the path.
 func readSecret(path string) ([]byte, fs.FileMode, error) {
-	bare := func(err error) error {
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			return p.Err
-		}
-		return err
-	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -14,11 +14,13 @@ import (
 
 func newRun() *cobra.Command {
 	var config, upstream, rate, listen, admin, color string
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve",
 		Long: "run serves the configuration file and applies it anew whenever it is saved.\n" +
-			"With --upstream and --limit no file is needed: each address gets that limit.",
+			"With --upstream and --limit no file is needed: each address gets that limit.\n" +
+			"With --dry-run every rule decides, counts and is logged, and none refuses; block, limits and overload hold.",
 		Example: "  gateway run -c gateway.yaml\n  gateway run --upstream http://localhost:3000 --limit 100/m",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -33,9 +35,10 @@ func newRun() *cobra.Command {
 			}
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
+				s.dryRun = dryRun
 				return s.serveOnce(cmd.Context(), cmd, fileFromFlags(upstream, rate, listen, admin), nil)
 			}
-			return serveFile(cmd, config, color)
+			return serveFile(cmd, config, color, dryRun)
 		},
 	}
 	configFlag(cmd, &config)
@@ -44,6 +47,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&rate, "limit", "", "how much each address may do, as in 100/m")
 	f.StringVar(&listen, "listen", "", "the `address` to listen on, in place of a file (default :8080)")
 	f.StringVar(&admin, "admin", "", "the `address` of the admin listener, or off, in place of a file (default 127.0.0.1:9900)")
+	f.BoolVar(&dryRun, "dry-run", false, "let everything pass, and say what each rule would refuse")
 	f.StringVar(&color, "color", "auto", "colours in the log: auto, always or never")
 	return cmd
 }
@@ -63,12 +67,13 @@ func fileFromFlags(upstream, rate, listen, admin string) []byte {
 }
 
 // serveFile serves the file at path and follows it.
-func serveFile(cmd *cobra.Command, config, color string) error {
+func serveFile(cmd *cobra.Command, config, color string, dryRun bool) error {
 	path, err := findConfig(config)
 	if err != nil {
 		return err
 	}
 	s := newServer(configName(path), cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
+	s.dryRun = dryRun
 	if path == "-" {
 		data, err := readConfig(path, cmd.InOrStdin())
 		if err != nil {

@@ -42,6 +42,10 @@ type server struct {
 
 	inherited map[string][]*os.File // sockets that systemd has bound, by name
 
+	dryRun bool // every rule is a dry run, whatever the file says
+
+	// applying is held by whoever changes what is in force.
+	applying sync.Mutex
 	parsed   parsed
 	gateway  *proxy.Gateway // nil before the first file
 	public   *proxy.Doors
@@ -49,6 +53,7 @@ type server struct {
 	certs    *certs.Manager
 	store    *redis.Store  // nil: all counters are in this process
 	history  admin.History // what came to pass in the last minutes
+	levels   levels        // that outlive the process
 	loaded   time.Time
 	draining atomic.Bool
 }
@@ -77,7 +82,8 @@ func (s *server) stale() bool {
 			return true
 		}
 	}
-	return s.gateway.Stale() || s.certs.Stale()
+	set := s.gateway.Current().Rules()
+	return s.gateway.Stale() || s.certs.Stale() || !s.dryRun && set.Switched()
 }
 
 // parsed is the file that was read last, so that it is parsed once.
@@ -118,6 +124,8 @@ func (s *server) secretFiles(data []byte) []string {
 
 // apply puts a new version of the file in force, as a whole or not at all.
 func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	file, err := s.parse(data)
 	if err == nil && len(file.Secrets()) > 0 { // which may have changed while data has not
 		s.parsed = parsed{}
@@ -139,11 +147,19 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if file, err = file.ReadGroups(running, read); err != nil {
 		return reload.Change{}, err
 	}
+	if running != nil {
+		if err := restartNeeded(running.File, file); err != nil {
+			return reload.Change{}, err
+		}
+	}
 	store, err := s.openStore(file, running)
 	if err != nil {
 		return reload.Change{}, err
 	}
 	snap, err := proxy.Build(file, before, s.log.Logger)
+	if err == nil && s.dryRun {
+		snap = snap.WithRules(snap.Rules().AllDryRun())
+	}
 	secure, err := s.secure(file, err)
 	if err != nil {
 		return reload.Change{}, err
@@ -158,6 +174,12 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		s.public.First = s.admin
 	}
 	public, private, err := s.bind(file)
+	if err == nil && first {
+		if err = s.keepLevels(file, snap); err != nil {
+			public.Abort()
+			private.Abort()
+		}
+	}
 	if err != nil {
 		if first {
 			s.gateway.Close()
@@ -184,6 +206,20 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 		}
 	}
 	return s.changed(before, snap, names), nil
+}
+
+// keepLevels takes over what the last process has kept, before anything is served.
+func (s *server) keepLevels(file *rules.File, snap *proxy.Snapshot) error {
+	g := s.gateway
+	s.levels = levels{
+		path: file.State.Path, log: s.log.Logger, now: s.clock.Now,
+		set: func() *rules.Set { return g.Current().Rules() },
+	}
+	if err := s.levels.check(); err != nil && file.State.Pos.Line > 0 { // else a warning comes when they are to be written
+		return stateProblem(file, err)
+	}
+	s.levels.load(snap.Rules())
+	return nil
 }
 
 // bind binds what the file wants to listen on and is not bound yet.
@@ -255,7 +291,11 @@ func renewed(before, now *proxy.Snapshot, secure *certs.Change) string {
 	}
 	old := before.Rules().File.Secrets()
 	for name, secret := range now.Rules().File.Secrets() {
-		if !secret.Is(old[name].Reveal()) {
+		switch {
+		case secret.Is(old[name].Reveal()):
+		case name == "jwt.jwks_file" || name == "jwt.public_key_file":
+			parts = append(parts, "keys of jwt")
+		default:
 			secrets = append(secrets, name)
 		}
 	}
@@ -333,12 +373,19 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 		wg.Go(func() { s.store.Run(work) })
 	}
 	wg.Go(func() { s.history.Run(work, s.gateway) })
+	keep, stopKeeping := context.WithCancel(work)
+	defer stopKeeping()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.levels.run(keep) })
 	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
 	logged := make(chan struct{})
 	go func() { s.access.Run(logs); close(logged) }()
 
 	s.log.Info("serving", "listen", s.public.Addrs(), "admin", s.admin.Addrs(), "file", s.name,
 		"rules", len(s.gateway.Current().Rules().Rules), "counters", s.counters())
+	if s.dryRun {
+		s.log.Warn("dry run: no rule refuses anything, since the gateway was started with --dry-run")
+	}
 	if ready != nil {
 		ready()
 	}
@@ -361,6 +408,11 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	unfollow()
 	following.Wait()
 	err := s.drain(stop)
+	stopKeeping()
+	keeping.Wait()
+	if err == nil {
+		s.levels.save() // now that all has been given back
+	}
 	stopLogs()
 	select {
 	case <-logged:
@@ -430,7 +482,9 @@ func (s *server) adminHandler() http.Handler {
 		Reloads:     s.reloads,
 		History:     &s.history,
 		Logger:      s.log.Logger,
-		Settings:    func(asJSON bool) ([]byte, error) { return s.gateway.Current().Rules().File.Settings(s.outside, asJSON) },
+		Settings:    s.settings,
+		DryRun:      s.switchRule,
+		AllDryRun:   s.dryRun,
 		Build:       build(),
 		Dropped:     s.log.queue.dropped.Load,
 		Connections: s.public.Connections,

@@ -87,6 +87,9 @@ func printStatus(w io.Writer, s *admin.Status) {
 	if !s.Config.OK {
 		fmt.Fprintf(w, "THE FILE AS LAST SEEN IS NOT IN FORCE:\n%s\n", strings.TrimRight(s.Config.Error, "\n"))
 	}
+	if s.DryRun {
+		fmt.Fprintln(w, "DRY RUN: NO RULE REFUSES ANYTHING, since the gateway was started with --dry-run")
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "\nRULE\tMATCH\tKEY\tLIMIT\tALLOWED\tREFUSED\tNEAR LIMIT\tKEYS\tEVICTED\n")
 	for i := range s.Rules {
@@ -166,11 +169,19 @@ func printRule(w io.Writer, r *admin.RuleStatus) {
 			continue
 		}
 		name := r.Name
-		if r.DryRun {
+		switch {
+		case r.DryRun && r.Switched:
+			name += " (dry run until the next reload)"
+		case r.DryRun:
 			name += " (dry run)"
+		case r.Switched:
+			name += " (enforced until the next reload)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d, %s/s\t%s, %s\t%d\t%d\t%d\n",
 			name, r.Match, r.Key, p.Limit, p.Allowed, figure(r.AllowedRate), refused, rate, r.NearLimit, r.Keys, r.Evictions)
+	}
+	if c := r.Candidate; c != nil {
+		fmt.Fprintf(w, "\t\tcandidate\t%s\twould: %d\twould: %d\t\t\t\n", c.Limit, c.WouldAllow, c.WouldRefuse)
 	}
 }
 

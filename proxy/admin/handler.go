@@ -21,7 +21,7 @@ import (
 )
 
 // Config is what the admin listener shows and can do. All fields but Dropped,
-// Connections, History, Logger, Token and Expiries are required.
+// AllDryRun, Connections, History, Logger, Token and Expiries are required.
 type Config struct {
 	// Gateway is the front door whose figures are shown.
 	Gateway *proxy.Gateway
@@ -32,6 +32,11 @@ type Config struct {
 	Reload func(context.Context) (string, error)
 	// Settings returns all settings in force without secrets, as YAML or as JSON.
 	Settings func(asJSON bool) ([]byte, error)
+	// DryRun makes a rule in force a dry run, or enforced, until the next reload; the
+	// error says why it cannot be. A name that no rule has changes nothing.
+	DryRun func(rule string, on bool) error
+	// AllDryRun says that every rule is a dry run, whatever the file says.
+	AllDryRun bool
 	// Reloads returns how the reloads went so far.
 	Reloads func() Reloads
 	// Build says what runs.
@@ -94,6 +99,7 @@ func NewHandler(c Config) http.Handler {
 	})
 	mux.HandleFunc("GET /{$}", servePage(c))
 	keysHandler{c}.register(mux)
+	mux.HandleFunc("POST /rules/{rule}", serveRule(c))
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.Reload(r.Context())
 		if err != nil {

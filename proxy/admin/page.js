@@ -10,11 +10,13 @@
         const text = status.ok ? (await status.text()).replace(/"at":"[^"]*"/, "") : "";
         if (text !== "" && text !== last) {
           const res = await fetch("/", { cache: "no-store" });
-          const next = new DOMParser().parseFromString(await res.text(), "text/html");
-          const main = next.getElementById("page");
+          const html = await res.text();
+          // Without its head, whose style the policy of this page would complain of.
+          const body = html.slice(html.indexOf("<main"), html.indexOf("</main>") + "</main>".length);
+          const main = new DOMParser().parseFromString(body, "text/html").getElementById("page");
           if (res.ok && main) {
             document.getElementById("page").replaceWith(document.adoptNode(main));
-            document.title = next.title;
+            document.title = main.dataset.title;
             last = text;
           }
         }

@@ -13,14 +13,23 @@ import (
 // what comes in order costs little to sort, and ten thousand rules are many lines.
 var verdicts = []struct {
 	result string
-	count  func(*rules.PlanLive) int64
-	can    func(*rules.Rule) bool // whether the rule can ever decide so
+	count  func(*rules.Plan) int64
+	can    func(*rules.Rule, *rules.Plan) bool // whether the plan of the rule can ever decide so
 }{
-	{"allowed", func(l *rules.PlanLive) int64 { return l.Allowed.Load() }, func(*rules.Rule) bool { return true }},
-	{"blocked", func(l *rules.PlanLive) int64 { return l.Blocked.Load() }, func(*rules.Rule) bool { return false }},
-	{"dry_run_rejected", func(l *rules.PlanLive) int64 { return l.DryRunRejected.Load() }, func(r *rules.Rule) bool { return r.DryRun }},
-	{"failed_closed", func(l *rules.PlanLive) int64 { return l.FailedClosed.Load() }, func(r *rules.Rule) bool { return r.Closed && !r.DryRun }},
-	{"rejected", func(l *rules.PlanLive) int64 { return l.Rejected.Load() }, func(r *rules.Rule) bool { return !r.DryRun }},
+	{"allowed", func(p *rules.Plan) int64 { return p.Live.Allowed.Load() }, func(*rules.Rule, *rules.Plan) bool { return true }},
+	{"blocked", func(p *rules.Plan) int64 { return p.Live.Blocked.Load() }, func(*rules.Rule, *rules.Plan) bool { return false }},
+	{"candidate_rejected", candidateRejected, func(_ *rules.Rule, p *rules.Plan) bool { return p.Candidate != nil }},
+	{"dry_run_rejected", func(p *rules.Plan) int64 { return p.Live.DryRunRejected.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return r.DryRun }},
+	{"failed_closed", func(p *rules.Plan) int64 { return p.Live.FailedClosed.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return r.Closed && !r.DryRun }},
+	{"rejected", func(p *rules.Plan) int64 { return p.Live.Rejected.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return !r.DryRun }},
+}
+
+// candidateRejected returns how many requests the candidate of p would have refused.
+func candidateRejected(p *rules.Plan) int64 {
+	if p.Candidate == nil {
+		return 0
+	}
+	return p.Candidate.Live.Rejected.Load()
 }
 
 // ruleMetrics passes on the counters of all rules. What a rule cannot decide, and
@@ -30,7 +39,7 @@ func ruleMetrics(set *rules.Set, counter, gauge func(d *prometheus.Desc, v float
 	for _, v := range verdicts {
 		for _, r := range all {
 			for p := range r.Plans() {
-				if n := v.count(p.Live); n > 0 || v.can(r) {
+				if n := v.count(p); n > 0 || v.can(r, p) {
 					counter(decisions, float64(n), r.Name, p.Tier, v.result)
 				}
 			}

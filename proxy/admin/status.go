@@ -19,7 +19,9 @@ type Status struct {
 	// Version is that of the program.
 	Version string `json:"version"`
 	// Ready says that traffic is welcome.
-	Ready  bool         `json:"ready"`
+	Ready bool `json:"ready"`
+	// DryRun says that the gateway was started so that no rule refuses anything.
+	DryRun bool         `json:"dry_run"`
 	Config ConfigStatus `json:"config"`
 	// InFlight counts requests in progress, tunnels included.
 	InFlight int64 `json:"in_flight"`
@@ -64,9 +66,15 @@ type RuleStatus struct {
 	Match     string `json:"match"`
 	Key       string `json:"key"`
 	Algorithm string `json:"algorithm"`
-	DryRun    bool   `json:"dry_run"`
+	// DryRun says that it refuses nobody, Switched that this was switched by an
+	// operator, until the next reload.
+	DryRun   bool `json:"dry_run"`
+	Switched bool `json:"switched,omitempty"`
 	// Plans are its own numbers, then those of its tiers.
 	Plans []PlanStatus `json:"plans"`
+	// Candidate are numbers that are counted beside its own and never enforced; nil is
+	// none.
+	Candidate *CandidateStatus `json:"candidate,omitempty"`
 	// Skipped, FailedOpen, Units and NearLimit are as in rules.Live.
 	Skipped    int64 `json:"skipped"`
 	FailedOpen int64 `json:"failed_open"`
@@ -141,6 +149,16 @@ type PlanStatus struct {
 	Blocked      int64  `json:"blocked"`
 }
 
+// CandidateStatus is what a candidate would have decided of all requests that the
+// other rules let through.
+type CandidateStatus struct {
+	// Limit and Means are as in PlanStatus.
+	Limit       string `json:"limit"`
+	Means       string `json:"means"`
+	WouldAllow  int64  `json:"would_allow"`
+	WouldRefuse int64  `json:"would_refuse"`
+}
+
 // UpstreamStatus is how a pool of servers does.
 type UpstreamStatus struct {
 	Name string `json:"name"`
@@ -177,7 +195,7 @@ type CheckStatus struct {
 func readStatus(c Config, now time.Time) Status {
 	snap, reloads := c.Gateway.Current(), c.Reloads()
 	s := Status{
-		At: now, Version: c.Build.Version, Ready: c.Ready(),
+		At: now, Version: c.Build.Version, Ready: c.Ready(), DryRun: c.AllDryRun,
 		Config: ConfigStatus{
 			Hash: snap.Rules().Hash, Loaded: time.Unix(0, int64(reloads.Since*1e9)), OK: reloads.OK, Error: reloads.Error, Reloads: reloads.Counts,
 		},
@@ -194,6 +212,7 @@ func readStatus(c Config, now time.Time) Status {
 	}
 	for i, r := range snap.Rules().Rules {
 		s.Rules[i] = ruleStatus(r, c.History, now)
+		s.Rules[i].Switched = r.Switched && !c.AllDryRun
 		s.Rules[i].TopRefused = refusedKeys(c.Gateway, snap.Rules(), r)
 		blocked := blockedKeys(c.Gateway, r)
 		s.Rules[i].Blocked = blocked[:min(len(blocked), topRefused)]
@@ -228,6 +247,11 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
 			Blocked: p.Live.Blocked.Load(),
 		})
+	}
+	if p := r.Base.Candidate; p != nil {
+		s.Candidate = &CandidateStatus{
+			Limit: p.LimitText(), Means: p.Describe(), WouldAllow: p.Live.Allowed.Load(), WouldRefuse: p.Live.Rejected.Load(),
+		}
 	}
 	s.Keys, s.Evictions = held(r)
 	if h == nil {

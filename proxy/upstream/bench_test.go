@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkForward compares a pool with a bare ReverseProxy that has the same
-// transport and buffers, in one run.
+// transport and buffers, over net/http's transport and over direct, in one run.
 func BenchmarkForward(b *testing.B) {
 	log.SetOutput(io.Discard)
 	body := make([]byte, 1024)
@@ -22,23 +22,28 @@ func BenchmarkForward(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := newPool(b, spec(b, up.URL))
-	bare := &httputil.ReverseProxy{
-		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
-		Transport:  newTransport(spec(b), p.servers[0], nil, false),
-		BufferPool: buffers,
-	}
-	b.Cleanup(bare.Transport.(*http.Transport).CloseIdleConnections)
 	f := &door{}
-	ways := []struct {
+	type way struct {
 		name string
 		h    http.Handler
-	}{
-		{"bare", bare},
-		{"pool", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	}
+	var ways []way
+	for _, transport := range []string{"net_http", "direct"} {
+		s := spec(b, up.URL)
+		s.Transport = transport
+		p := newPool(b, s)
+		var carries http.RoundTripper = p.servers[0].h1
+		if transport == "direct" {
+			carries = p.servers[0].h1direct
+		}
+		ways = append(ways, way{"bare/" + transport, &httputil.ReverseProxy{
+			Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
+			Transport:  carries,
+			BufferPool: buffers,
+		}}, way{"pool/" + transport, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			server, _ := p.Pick(0)
 			p.Forward(w, r, &Request{Front: f, Server: server, Path: SentPath(r)})
-		})},
+		})})
 	}
 	for _, way := range ways {
 		b.Run("recorder/"+way.name, func(b *testing.B) {

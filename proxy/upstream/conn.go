@@ -26,6 +26,7 @@ const (
 // the client's next bytes that the server of a stalled upload is gone.
 type conn struct {
 	net.Conn
+	direct  bool // a direct's, which looks for itself before it sends
 	reading atomic.Bool
 	closed  atomic.Bool
 	upload  atomic.Pointer[clientBody] // the body on its way, until it is answered
@@ -71,8 +72,11 @@ func http1(c net.Conn) *conn {
 
 // settle waits until the reader of a reused connection waits for bytes, so that
 // nothing is left of the last answer, or has closed it because something is.
-// Nearly always it waits already.
+// Nearly always it waits already. A direct has no such reader.
 func (c *conn) settle() {
+	if c.direct {
+		return
+	}
 	for i := 0; i < settleTries && !c.reading.Load() && !c.closed.Load(); i++ {
 		if i < settleSpins {
 			runtime.Gosched()

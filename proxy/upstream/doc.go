@@ -42,8 +42,15 @@
 // nothing was sent, and another server is tried, whatever the method, Retries
 // times but once at least. If a connection breaks before a byte of an answer, GET,
 // HEAD, OPTIONS and TRACE without a body are tried again Retries times. If a kept
-// connection turns out closed, net/http tries those once more on another
+// connection turns out closed, those are tried once more on another
 // connection, unless Retries is 0. A request with a body is never sent twice.
+//
+// # What carries a request
+//
+// HTTP/1.1 without TLS, the type direct: it runs in the goroutine that calls
+// Forward and leaves parsing and writing out to net/http. Everything else, and that
+// too with Transport net_http, a http.Transport. Both do the same with whatever a
+// server does; tests compare them.
 //
 // # How many at once
 //
@@ -82,6 +89,6 @@
 //
 // It makes no answer of its own and knows no rules. It does not bound how slowly a
 // client sends or reads, nor how slowly an answer trickles once it has begun: the
-// deadlines of the front door do. net/http's transport writes a few lines to the
+// deadlines of the front door do. A http.Transport writes a few lines to the
 // standard logger, which the program should direct to its own.
 package upstream

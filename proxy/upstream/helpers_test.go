@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"log"
 	"net"
@@ -22,6 +23,9 @@ import (
 
 	"gateway/rules"
 )
+
+// transport is what carries HTTP/1.1 in tests that do not choose it.
+var transport = flag.String("transport", "direct", "direct or net_http")
 
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // net/http's transport writes to it
@@ -109,6 +113,7 @@ func spec(t testing.TB, servers ...string) *rules.Upstream {
 		IdleTimeout:    4 * time.Second,
 		Retries:        1,
 		Host:           "preserve",
+		Transport:      *transport,
 	}
 	for _, s := range servers {
 		parsed, err := url.Parse(s)

@@ -104,11 +104,7 @@ func (f *flight) watch(t *httptrace.ClientTrace) {
 
 // try sends req to f's server once and judges what comes back.
 func (f *flight) try(req *http.Request) (*http.Response, error) {
-	transport := f.server.h1
-	if !f.overHTTP1() {
-		transport = f.server.prior
-	}
-	res, err := transport.RoundTrip(req)
+	res, err := f.transport().RoundTrip(req)
 	if err == nil {
 		if err = f.refuse(res); err == nil {
 			f.server.answered(res.StatusCode)
@@ -117,6 +113,18 @@ func (f *flight) try(req *http.Request) (*http.Response, error) {
 		res.Body.Close()
 	}
 	return nil, f.blame(err)
+}
+
+// transport returns what carries f.
+func (f *flight) transport() http.RoundTripper {
+	switch s := f.server; {
+	case !f.overHTTP1():
+		return s.prior
+	case s.h1direct != nil:
+		return s.h1direct
+	default:
+		return s.h1
+	}
 }
 
 // overHTTP1 reports whether f goes over a connection that is not HTTP/2 from the

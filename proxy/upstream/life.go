@@ -50,5 +50,8 @@ func (p *Pool) Close() {
 		for _, t := range s.transports() {
 			t.CloseIdleConnections()
 		}
+		if s.h1direct != nil {
+			s.h1direct.CloseIdleConnections()
+		}
 	}
 }

@@ -212,6 +212,9 @@ func starve(s *Server, what syscall.Errno) {
 	for _, t := range s.transports() {
 		t.DialContext = dial
 	}
+	if s.h1direct != nil {
+		s.h1direct.dial = dial
+	}
 }
 
 func TestAWantOfOurOwnIsNotTheServersFault(t *testing.T) {

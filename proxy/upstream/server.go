@@ -25,10 +25,11 @@ type Server struct {
 	backup bool
 	id     uint64 // for hashing
 
-	names  *names          // addresses of the host, if it is a name to look up again
-	h1     *http.Transport // HTTP/1.1, or HTTP/2 where TLS agrees on it
-	prior  *http.Transport // HTTP/2 from the first byte; nil unless h2c
-	checks http.RoundTripper
+	names    *names          // addresses of the host, if it is a name to look up again
+	h1       *http.Transport // HTTP/1.1, or HTTP/2 where TLS agrees on it
+	h1direct *direct         // HTTP/1.1, in place of h1; nil if that is to do it
+	prior    *http.Transport // HTTP/2 from the first byte; nil unless h2c
+	checks   http.RoundTripper
 
 	inFlight atomic.Int64
 	answers  [6]atomic.Uint64 // by status / 100; [0] those past 5xx

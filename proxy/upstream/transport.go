@@ -21,6 +21,9 @@ const (
 // connect gives s its transports. tls is for https servers and may be nil.
 func (s *Server) connect(spec *rules.Upstream, tls *tls.Config) {
 	s.h1 = newTransport(spec, s, tls, false)
+	if canBeDirect && spec.Transport != "net_http" && s.scheme == "http" && !s.h2c && isASCII(s.host) {
+		s.h1direct = &direct{dial: s.dialer(spec.ConnectTimeout), port: "80", keep: spec.IdleTimeout}
+	}
 	check := newTransport(spec, s, tls, s.h2c)
 	check.DisableKeepAlives = true // a check is about taking connections, too
 	s.checks = check
@@ -58,4 +61,14 @@ func newTransport(spec *rules.Upstream, s *Server, tls *tls.Config, h2c bool) *h
 			WriteByteTimeout: spec.Timeout,
 		},
 	}
+}
+
+// isASCII reports whether a host is dialled as it is written.
+func isASCII(host string) bool {
+	for i := range len(host) {
+		if host[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,131 @@
+// Proxies measures the gateway and other reverse proxies on the same work, all at
+// once in front of one upstream, and prints one table.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	serve := flag.String("serve", "", "be one of the servers that are measured: upstream, reverseproxy or xrate")
+	upstream := flag.String("upstream", "", "address of the upstream, with -serve")
+	gateway := flag.String("gateway", "", "the gateway's binary (default: it is built)")
+	versus := flag.String("vs", "", "another binary of the gateway, to be compared")
+	only := flag.String("only", "", "comma-separated proxies to measure (default all)")
+	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
+	requests := flag.Int("requests", 20_000, "requests of each measurement")
+	conns := flag.Int("conns", 64, "client connections")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case *serve != "":
+		err = be(ctx, *serve, *upstream)
+	default:
+		b := &bench{gateway: *gateway, versus: *versus, rounds: *rounds, requests: *requests, conns: *conns}
+		if *only != "" {
+			b.only = strings.Split(*only, ",")
+		}
+		err = b.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "proxies: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	gateway, versus         string
+	only                    []string
+	rounds, requests, conns int
+	dir                     string
+}
+
+// base is the proxy that the others are compared with.
+const base = "reverseproxy"
+
+func (b *bench) run(ctx context.Context) error {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "proxies-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	if b.gateway == "" {
+		b.gateway = filepath.Join(b.dir, "gateway")
+		build := exec.CommandContext(ctx, "go", "build", "-o", b.gateway, "gateway/cmd/gateway")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("building the gateway: %w", err)
+		}
+	}
+	up, err := b.start(ctx, proxy{name: "upstream", command: self("upstream")}, "")
+	if err != nil {
+		return err
+	}
+	defer up.end()
+	var all []*running
+	for _, p := range b.proxies() {
+		if b.only != nil && !slices.Contains(b.only, p.name) && p.name != base {
+			continue
+		}
+		r, err := b.start(ctx, p, up.addr)
+		if err != nil {
+			return err
+		}
+		defer r.end()
+		r.idle = r.memory()
+		all = append(all, r)
+	}
+	f := figures{}
+	for round := -1; round < b.rounds && ctx.Err() == nil; round++ {
+		order := slices.Clone(all)
+		if round%2 != 0 {
+			slices.Reverse(order)
+		}
+		for _, r := range order {
+			for _, w := range works {
+				if w.limited && !r.limits {
+					continue
+				}
+				cpu, took, err := b.measure(r, w)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", r.name, w.name, err)
+				}
+				if round >= 0 { // the first one warms up
+					f.add(r.name, w.name, round, cpu)
+					f.add(r.name, w.name+" rate", round, float64(b.requests)/took.Seconds())
+				}
+			}
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", max(0, round+1), b.rounds)
+	}
+	for _, r := range all {
+		r.loaded = r.memory()
+	}
+	f.print(os.Stdout, all, b)
+	return ctx.Err()
+}
+
+// measure has r do w and returns its processor time for 100,000 requests, in
+// seconds.
+func (b *bench) measure(r *running, w work) (cpu float64, took time.Duration, err error) {
+	before, began := r.cpu(), time.Now()
+	if err := load(r.addr, w, b.requests, b.conns); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	return (r.cpu() - before).Seconds() * 1e5 / float64(b.requests), took, nil
+}

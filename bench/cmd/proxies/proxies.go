@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// proxy is one of those that are measured.
+type proxy struct {
+	name   string
+	limits bool
+	// command returns how it is run, with its configuration in dir. An empty listen
+	// lets it choose, and say so on its first line.
+	command func(dir, listen, upstream string) (argv []string, err error)
+	chooses bool // listens where it likes
+}
+
+// proxies are all that can be run here.
+func (b *bench) proxies() []proxy {
+	all := []proxy{
+		{name: "gateway", limits: true, command: gatewayCommand(b.gateway, "", "admin: off\nlog: { access: off }\n")},
+		{name: "gateway, net_http", limits: true, command: gatewayCommand(b.gateway, "net_http", "admin: off\nlog: { access: off }\n")},
+		{name: "gateway, access log", limits: true, command: gatewayCommand(b.gateway, "", "admin: \"127.0.0.1:0\"\nlog: { access: json }\n")},
+	}
+	if b.versus != "" {
+		all = append(all, proxy{name: "the other gateway", limits: true, command: gatewayCommand(b.versus, "", "admin: off\nlog: { access: off }\n")})
+	}
+	all = append(all,
+		proxy{name: base, command: self("reverseproxy"), chooses: true},
+		proxy{name: "reverseproxy, x/time/rate", limits: true, command: self("xrate"), chooses: true},
+	)
+	for _, p := range []proxy{{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}} {
+		if _, err := exec.LookPath(p.name); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is not installed, and left out\n", p.name)
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func self(what string) func(dir, listen, upstream string) ([]string, error) {
+	return func(_, _, upstream string) ([]string, error) {
+		path, err := os.Executable()
+		return []string{path, "-serve", what, "-upstream", upstream}, err
+	}
+}
+
+func gatewayCommand(binary, transport, rest string) func(dir, listen, upstream string) ([]string, error) {
+	return func(dir, listen, upstream string) ([]string, error) {
+		if transport != "" {
+			transport = ", transport: " + transport
+		}
+		path := filepath.Join(dir, "gateway.yaml")
+		return []string{binary, "run", "-c", path}, os.WriteFile(path, fmt.Appendf(nil, `listen: %q
+upstreams: { up: { servers: "http://%s"%s } }
+routes: [{ upstream: up }]
+rules:
+  - { name: key, key: header.X-Api-Key, limit: 1000000/s }
+  - { name: address, limit: 1000000/s }
+  - { name: none, match: /refused, key: global, limit: 1/d }
+%s`, listen, upstream, transport, rest), 0o600)
+	}
+}
+
+func nginx(dir, listen, upstream string) ([]string, error) {
+	path := filepath.Join(dir, "nginx.conf")
+	return []string{"nginx", "-c", path, "-p", dir}, os.WriteFile(path, fmt.Appendf(nil, `daemon off; worker_processes 2; pid %[1]s/pid; error_log %[1]s/error crit;
+events { worker_connections 4096; }
+http {
+ access_log off; keepalive_requests 1000000000; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
+ fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+ limit_req_zone $http_x_api_key zone=a:10m rate=1000000r/s; limit_req_zone $server_port zone=b:1m rate=1r/m;
+ limit_req_status 429; limit_req_log_level info;
+ upstream u { server %[3]s; keepalive 512; keepalive_requests 1000000000; }
+ server { listen %[2]s;
+  proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr;
+  location / { limit_req zone=a burst=1000000 nodelay; proxy_pass http://u; }
+  location /refused { limit_req zone=b; proxy_pass http://u; }
+ }
+}
+`, dir, listen, upstream), 0o600)
+}
+
+func haproxy(dir, listen, upstream string) ([]string, error) {
+	path := filepath.Join(dir, "haproxy.cfg")
+	return []string{"haproxy", "-f", path}, os.WriteFile(path, fmt.Appendf(nil, `global
+ nbthread 2
+defaults
+ mode http
+ timeout connect 5s
+ timeout client 60s
+ timeout server 60s
+ http-reuse always
+frontend f
+ bind %s
+ stick-table type string len 32 size 100k expire 10m store http_req_rate(10s)
+ http-request track-sc0 req.hdr(X-Api-Key)
+ http-request deny deny_status 429 if { path /refused } { sc_http_req_rate(0) gt 1 }
+ http-request deny deny_status 429 if { sc_http_req_rate(0) gt 1000000000 }
+ option forwardfor
+ default_backend b
+backend b
+ server s %s
+`, listen, upstream), 0o600)
+}
+
+// running is a proxy that runs.
+type running struct {
+	proxy
+	addr         string
+	cmd          *exec.Cmd
+	idle, loaded float64 // memory, in MB
+}
+
+// start runs p in front of upstream and waits until it takes connections.
+func (b *bench) start(ctx context.Context, p proxy, upstream string) (*running, error) {
+	dir, err := os.MkdirTemp(b.dir, "")
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &running{proxy: p, addr: l.Addr().String()}
+	l.Close()
+	argv, err := p.command(dir, r.addr, upstream)
+	if err != nil {
+		return nil, err
+	}
+	r.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
+	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(os.Interrupt) }
+	r.cmd.WaitDelay = 5 * time.Second
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	r.cmd.Stderr = log
+	if p.chooses || p.name == "upstream" {
+		out, err := r.cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := r.cmd.Start(); err != nil {
+			return nil, err
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("%s said no address: %w", p.name, err)
+		}
+		r.addr = strings.TrimSpace(line)
+		return r, nil
+	}
+	r.cmd.Stdout = log
+	if err := r.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for range 100 {
+		if c, err := net.Dial("tcp", r.addr); err == nil {
+			c.Close()
+			return r, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.end()
+	said, _ := os.ReadFile(log.Name())
+	return nil, fmt.Errorf("%s takes no connections:\n%s", p.name, said)
+}
+
+// end ends r and waits for it.
+func (r *running) end() {
+	r.cmd.Process.Signal(os.Interrupt)
+	done := make(chan struct{})
+	go func() { r.cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		r.cmd.Process.Kill()
+		<-done
+	}
+}

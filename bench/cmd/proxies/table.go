@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// figures are those of each proxy and work, by round.
+type figures map[string][]float64
+
+func (f figures) add(proxy, what string, round int, v float64) {
+	key := proxy + "\x00" + what
+	for len(f[key]) <= round {
+		f[key] = append(f[key], 0)
+	}
+	f[key][round] = v
+}
+
+func (f figures) of(proxy, what string) []float64 { return f[proxy+"\x00"+what] }
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// ratio is the median over the rounds of what a took for what b did.
+func ratio(a, b []float64) float64 {
+	var all []float64
+	for i := range min(len(a), len(b)) {
+		if b[i] > 0 {
+			all = append(all, a[i]/b[i])
+		}
+	}
+	return median(all)
+}
+
+// print writes the table, in Markdown.
+func (f figures) print(w io.Writer, all []*running, b *bench) {
+	fmt.Fprintf(w, "%d rounds of %d requests over %d connections, answers of %d bytes, %d processors, %s\n\n",
+		b.rounds, b.requests, b.conns, answerSize, runtime.NumCPU(), runtime.Version())
+	head := []string{"", "allowed, CPU-s/100k", "× " + base, "POST, CPU-s/100k", "× " + base, "req/s", "refused, CPU-s/100k", "× x/time/rate", "MB idle → loaded"}
+	fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, r := range all {
+		cell := func(what, than string) (string, string) {
+			mine := f.of(r.name, what)
+			if len(mine) == 0 {
+				return "–", "–"
+			}
+			times := "–"
+			if v := ratio(mine, f.of(than, what)); v > 0 {
+				times = fmt.Sprintf("%.2f", v)
+			}
+			return fmt.Sprintf("%.2f", median(mine)), times
+		}
+		allowed, a := cell("allowed", base)
+		posted, p := cell("posted", base)
+		refused, x := cell("refused", "reverseproxy, x/time/rate")
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1fk | %s | %s | %.0f → %.0f |\n", r.name, allowed, a, posted, p,
+			median(f.of(r.name, "allowed rate"))/1000, refused, x, r.idle, r.loaded)
+	}
+}

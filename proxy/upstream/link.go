@@ -1,0 +1,121 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// errNotQuiet says that a kept connection is closed, or that bytes came on it that
+// belong to no request. Nothing was sent on it.
+var errNotQuiet = errors.New("the kept connection is not quiet")
+
+// errLongHeader says that the header of an answer is too long.
+var errLongHeader = errors.New("the header of the answer is too long")
+
+// link is a connection to a server. It carries one exchange at a time.
+type link struct {
+	host   string
+	own    *conn
+	net    net.Conn        // what is read and written
+	raw    syscall.RawConn // the socket
+	reused bool
+	since  time.Time // when it became idle
+
+	br     *bufio.Reader // during an exchange
+	left   int64         // how many bytes may be read
+	sawEOF bool
+
+	wrote    int64 // in this exchange
+	writeErr error
+
+	wait func(fd uintptr) bool // ready, made once
+	ask  func() error          // sends the request, once nothing is left of the last answer
+	into []byte                // what ready reads into
+	n    int                   // what ready has read
+	err  error
+}
+
+// newLink makes a link of what dialer has dialled.
+func newLink(c net.Conn, host string) *link {
+	own := c.(*conn)
+	own.direct = true
+	l := &link{host: host, own: own, net: own.Conn}
+	if s, ok := l.net.(syscall.Conn); ok {
+		l.raw, _ = s.SyscallConn()
+	}
+	l.wait = l.ready
+	return l
+}
+
+// readers are what answers are read through. Connections have one while they are
+// in use only.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+// begin prepares l for an exchange.
+func (l *link) begin() {
+	l.br = readers.Get().(*bufio.Reader)
+	l.br.Reset(l)
+	l.left = maxAnswerHeader
+	l.wrote, l.writeErr = 0, nil
+}
+
+// rest ends an exchange. It is called once, by whom reads.
+func (l *link) rest() {
+	l.br.Reset(nil)
+	readers.Put(l.br)
+	l.br = nil
+}
+
+// unbound lifts the bound of what may be read: an answer's body is as long as it
+// likes.
+func (l *link) unbound() { l.left = math.MaxInt64 }
+
+// clean reports whether nothing was read behind the answer.
+func (l *link) clean() bool { return !l.sawEOF && l.br.Buffered() == 0 }
+
+// Read reads from the server, for br. If a request waits to be sent, it is sent
+// first.
+func (l *link) Read(p []byte) (n int, err error) {
+	if l.left <= 0 {
+		return 0, errLongHeader
+	}
+	if int64(len(p)) > l.left {
+		p = p[:l.left]
+	}
+	if l.ask != nil {
+		n, err = l.askFirst(p)
+	} else {
+		n, err = l.net.Read(p)
+	}
+	if err == io.EOF {
+		l.sawEOF = true
+	}
+	l.left -= int64(n)
+	return n, err
+}
+
+// Write writes to the server.
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.net.Write(p)
+	l.wrote += int64(n)
+	if err != nil {
+		l.writeErr = err
+	}
+	return n, err
+}
+
+// ReadFrom writes what r gives, in pieces larger than a bufio.Writer would make.
+func (l *link) ReadFrom(r io.Reader) (int64, error) {
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{l}, r, buf)
+}
+
+// close closes the connection, from any goroutine, also more than once.
+func (l *link) close() { l.own.Close() }

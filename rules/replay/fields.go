@@ -1,0 +1,253 @@
+package replay
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+var (
+	errClient   = errors.New("no address of a client")
+	errStatus   = errors.New("no status")
+	errNumber   = errors.New("no number")
+	errDuration = errors.New("no duration")
+	errNoTime   = errors.New("the line holds no time")
+)
+
+// scratch is what of a line is not in the Record yet.
+type scratch struct {
+	path, query []byte
+	ended       bool // At is the end of the request
+}
+
+// set reads the value of a field.
+func (f *field) set(b []byte, r *Record, s *scratch) (err error) {
+	switch f.kind {
+	case fieldSkip:
+		return nil
+	case fieldClient:
+		r.Client, err = parseClient(b)
+	case fieldCLFTime:
+		r.At, err = clfTime(b, r.stamp)
+	case fieldRequest:
+		r.request(b)
+	case fieldStatus:
+		r.Status, err = parseStatus(b)
+	case fieldNumber:
+		if _, ok := digits(b); !ok && !isDash(b) {
+			err = errNumber
+		}
+	case fieldUser:
+		if !isDash(b) {
+			r.User = text(b)
+		}
+	case fieldHeader:
+		if !isDash(b) {
+			r.headers = append(r.headers, headerValue{f.name, text(b)})
+		}
+	case fieldAnswer:
+		if !isDash(b) {
+			r.answers = append(r.answers, headerValue{f.name, text(b)})
+		}
+	case fieldCookie:
+		if !isDash(b) {
+			r.headers = append(r.headers, headerValue{"Cookie", f.name + "=" + text(b)})
+		}
+	case fieldForwarded:
+		if !isDash(b) {
+			r.Forwarded = text(b)
+		}
+	case fieldISOTime:
+		r.At, err = isoTime(b)
+	case fieldEndTime:
+		r.At, err = isoTime(b)
+		s.ended = true
+	case fieldUnixTime:
+		r.At, err = unixTime(b)
+	case fieldLayout:
+		var t time.Time
+		if t, err = time.ParseInLocation(f.name, text(b), time.Local); err != nil {
+			return errTime
+		}
+		r.At, err = checkTime(t)
+	case fieldMethod:
+		r.Method = text(b)
+	case fieldTarget:
+		r.setTarget(b)
+	case fieldPath:
+		s.path = b
+	case fieldQuery:
+		if !isDash(b) {
+			s.query = b
+		}
+	case fieldHost:
+		if !isDash(b) {
+			r.Host = text(b)
+		}
+	case fieldDuration, fieldPart:
+		if isDash(b) || string(b) == "-1" {
+			return nil
+		}
+		d, ok := durationIn(b, f.unit)
+		if !ok {
+			return errDuration
+		}
+		if f.kind == fieldDuration {
+			r.Duration = d
+		} else {
+			r.Duration = max(0, r.Duration) + d
+		}
+	}
+	return err
+}
+
+// finish puts together what several fields say.
+func (s *scratch) finish(r *Record) error {
+	if s.path != nil && r.Target == "" {
+		query := strings.TrimPrefix(text(s.query), "?")
+		if r.setTarget(s.path); query != "" {
+			r.Target += "?" + query
+		}
+	}
+	if s.ended && r.Duration > 0 {
+		r.At = r.At.Add(-r.Duration)
+	}
+	if r.At == 0 {
+		return errNoTime
+	}
+	if !r.Client.IsValid() { // Envoy names nobody but in X-Forwarded-For
+		i := strings.LastIndexByte(r.Forwarded, ',')
+		client, err := parseClient([]byte(strings.TrimSpace(r.Forwarded[i+1:])))
+		if err != nil {
+			return errClient
+		}
+		r.Client, r.Forwarded = client, r.Forwarded[:max(0, i)]
+	}
+	if r.Target == "" {
+		r.NoRequest = true
+	} else if r.Method == "" && !r.NoRequest {
+		r.Method = "GET"
+	}
+	return nil
+}
+
+// isDash says that a field has no value.
+func isDash(b []byte) bool { return len(b) == 0 || len(b) == 1 && b[0] == '-' }
+
+// parseStatus reads a status of three digits. HAProxy writes -1, Envoy 0, for none.
+func parseStatus(b []byte) (int, error) {
+	if len(b) == 3 {
+		if n, ok := digits(b); ok {
+			if n < 100 {
+				n = 0 // nginx writes 000 where nothing was answered
+			}
+			return n, nil
+		}
+	}
+	if isDash(b) || string(b) == "-1" || string(b) == "0" {
+		return 0, nil
+	}
+	return 0, errStatus
+}
+
+// request reads METHOD target PROTO.
+func (r *Record) request(b []byte) {
+	method := 0
+	for method < len(b) && 'A' <= b[method] && b[method] <= 'Z' || method < len(b) && (b[method] == '-' || b[method] == '_') && method > 0 {
+		method++
+	}
+	if method == 0 || method > 32 || method == len(b) || b[method] != ' ' {
+		r.NoRequest = true
+		return
+	}
+	target := b[method+1:]
+	if n := len(target); n > 9 && target[n-9] == ' ' && string(target[n-8:n-3]) == "HTTP/" {
+		target = target[:n-9]
+	} else {
+		for i := n - 1; i >= 0 && i > n-12; i-- { // HTTP/2 has no second digit for some
+			if target[i] == ' ' && strings.HasPrefix(text(target[i+1:]), "HTTP/") {
+				target = target[:i]
+				break
+			}
+		}
+	}
+	r.Method = text(b[:method])
+	r.setTarget(target)
+}
+
+// setTarget takes the path and the query out of a target, which may be a URL.
+func (r *Record) setTarget(b []byte) {
+	if len(b) > 0 && b[0] != '/' {
+		_, rest, absolute := strings.Cut(text(b), "://")
+		if !absolute {
+			r.NoRequest = true // "*", or what CONNECT wants
+			return
+		}
+		host, after := rest, "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			host, after = rest[:i], rest[i:]
+		}
+		r.Host = host
+		if after[0] == '?' {
+			after = "/" + after
+		}
+		r.Target = after
+		return
+	}
+	r.Target = text(b)
+}
+
+// parseClient reads an address, perhaps with a port, brackets or a zone.
+func parseClient(b []byte) (netip.Addr, error) {
+	if a, ok := parseIPv4(b); ok {
+		return a, nil
+	}
+	s := text(b)
+	if inside, ok := strings.CutPrefix(s, "["); ok {
+		s, _, ok = strings.Cut(inside, "]")
+		if !ok {
+			return netip.Addr{}, errClient
+		}
+	} else if i := strings.IndexByte(s, ':'); i >= 0 && strings.IndexByte(s[i+1:], ':') < 0 {
+		s = s[:i] // 192.0.2.1:4711
+	}
+	s, _, _ = strings.Cut(s, "%")
+	if len(s) > 45 {
+		return netip.Addr{}, errClient
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}, errClient
+	}
+	return a.Unmap(), nil
+}
+
+// parseIPv4 reads what most lines begin with.
+func parseIPv4(b []byte) (netip.Addr, bool) {
+	var four [4]byte
+	part, seen, dots := 0, 0, 0
+	for _, c := range b {
+		switch {
+		case '0' <= c && c <= '9':
+			if seen > 0 && part == 0 {
+				return netip.Addr{}, false
+			}
+			part = part*10 + int(c-'0')
+			if seen++; part > 255 {
+				return netip.Addr{}, false
+			}
+		case c == '.' && seen > 0 && dots < 3:
+			four[dots] = byte(part)
+			dots++
+			part, seen = 0, 0
+		default:
+			return netip.Addr{}, false
+		}
+	}
+	if dots != 3 || seen == 0 {
+		return netip.Addr{}, false
+	}
+	four[3] = byte(part)
+	return netip.AddrFrom4(four), true
+}

@@ -1,0 +1,600 @@
+package replay
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"gateway/limit"
+	"gateway/rules"
+)
+
+// Run is what the rules of one file make of the requests of logs. It is used by one
+// goroutine at a time.
+type Run struct {
+	set     *rules.Set
+	host    string // of requests whose log does not say it
+	limiter limit.Limiter
+	facts   rules.Facts
+	hits    []rules.Hit
+	claims  []limit.Claim
+	held    bool     // claims are of a request in progress
+	names   []string // of the rules that refused
+
+	header    http.Header
+	wants     []string // headers that the file looks at
+	basic     bool     // one of them is the user name
+	forwarded http.Header
+	exempt    bool // the file's exempt looks at more than our log shows
+
+	rules      []*ruleRun
+	anySettles bool // some rule gives back what it takes
+	tries      bool // other limits, too
+	ends       ends
+	line       timeline
+	step       int
+
+	now, first, last  limit.Instant
+	swept, sinceSweep int64
+	total             Totals
+	logged            AsLogged
+	loggedAt          []Unread
+	peers             peers
+	ownLines          int64
+}
+
+// Totals count requests.
+type Totals struct {
+	// Requests are all that the logs tell of; Decided those that some rule applied to.
+	Requests int64 `json:"requests"`
+	Decided  int64 `json:"decided"`
+	// Refused are those that a rule refused, WouldRefuse those that only rules on
+	// trial would have.
+	Refused     int64 `json:"refused"`
+	WouldRefuse int64 `json:"would_refuse"`
+	// Malformed are answered 400, NoRoute 404, Blocked 403, before any rule is asked;
+	// Lacking are answered 400 for want of a key. Before ended before any rule at the
+	// time, by what our own log says of them.
+	Malformed int64 `json:"malformed"`
+	NoRoute   int64 `json:"no_route"`
+	Blocked   int64 `json:"blocked"`
+	Lacking   int64 `json:"key_missing"`
+	Before    int64 `json:"ended_before_rules"`
+	// Status429 had been answered 429 at the time.
+	Status429 int64 `json:"refused_then"`
+}
+
+// AsLogged compares decisions with those in our own log.
+type AsLogged struct {
+	// Same are decided as they were, Different otherwise.
+	Same      int64 `json:"same"`
+	Different int64 `json:"different"`
+}
+
+// Outcome is what became of a request.
+type Outcome struct {
+	// Decided says that rules were asked. Refused says that one refused it.
+	Decided, Refused bool
+}
+
+// NewRun returns a Run by the rules of set, which must not be in force and is of no
+// use to anybody afterwards. host is that of requests whose log does not name one.
+func NewRun(set *rules.Set, host string) *Run {
+	s := &Run{set: set, host: host, header: http.Header{}, forwarded: http.Header{}}
+	s.wants = set.HeadersRead()
+	s.basic = slices.Contains(s.wants, "Authorization")
+	s.exempt = slices.ContainsFunc(set.ExemptReads(), func(a rules.Attribute) bool { return !ownHolds(a) })
+	each := mostKeysOfAll / max(1, len(set.Rules))
+	for _, r := range set.Rules {
+		s.anySettles = s.anySettles || r.Settles() || r.Base.Concurrency > 0
+		s.rules = append(s.rules, &ruleRun{
+			rule: r, keys: keyTable{most: min(mostKeys, max(4096, each))}, views: map[*Format]view{},
+		})
+	}
+	return s
+}
+
+func ownHolds(a rules.Attribute) bool {
+	name, _, _ := strings.Cut(a.String(), "/")
+	return name == "ip" || name == "host" || name == "method" || name == "path" || name == "global" || name == "route" || strings.HasPrefix(name, "path.")
+}
+
+// Wants returns the headers of requests and of answers that the rules of set look at.
+func Wants(set *rules.Set) (headers, answers []string) {
+	for _, r := range set.Rules {
+		if h := r.CostFrom.Header; h != "" {
+			answers = append(answers, h)
+		}
+	}
+	return append(set.HeadersRead(), "X-Forwarded-For"), answers
+}
+
+// Do decides the request of rec. Records must come in the order of their instants;
+// one that is late is decided at the present one.
+func (s *Run) Do(rec *Record) Outcome {
+	n := rec.weight()
+	s.begin(rec, n)
+	for s.ends.due(rec.At, rec.Seq) || len(s.ends.list) > mostEnds {
+		s.ends.settle()
+	}
+	s.sweep()
+	if rec.Status == http.StatusTooManyRequests {
+		s.total.Status429 += n
+	}
+	if o := &rec.Own; o.Is && (o.Result == "shed" || rec.Seq == 0 && o.Result != "none" && o.Result != "allowed") {
+		s.total.Before += n
+		return Outcome{}
+	}
+	if !s.read(rec) {
+		s.total.Malformed += n
+		return Outcome{}
+	}
+	switch found, ok := s.match(rec); {
+	case !ok:
+		s.total.Malformed += n
+		return Outcome{}
+	case !found:
+		return Outcome{}
+	}
+	return s.decide(rec, n)
+}
+
+// begin notes when and where the record is.
+func (s *Run) begin(rec *Record, n int64) {
+	if s.total.Requests == 0 {
+		s.now, s.first = rec.At, rec.At
+		s.set.Activate(rec.At)
+	}
+	s.now = max(s.now, rec.At)
+	s.first, s.last = min(s.first, rec.At), max(s.last, rec.At)
+	s.total.Requests += n
+	s.step = s.line.at(rec.At)
+}
+
+// sweep forgets idle keys when there are twice as many keys as the last one left,
+// and some thousands: that costs little, and a decision does not depend on it.
+func (s *Run) sweep() {
+	if s.sinceSweep++; s.sinceSweep&(1<<13-1) != 0 {
+		return
+	}
+	if s.keysHeld() < 2*s.swept+1<<17 {
+		return
+	}
+	for _, t := range s.set.Tables() {
+		t.Sweep(s.now)
+	}
+	s.swept = s.keysHeld()
+}
+
+func (s *Run) keysHeld() (n int64) {
+	for _, t := range s.set.Tables() {
+		n += t.Stats().Keys
+	}
+	return n
+}
+
+// read fills in the facts, as the front door does, and reports whether the request
+// is one that rules are asked about.
+func (s *Run) read(rec *Record) bool {
+	if rec.NoRequest {
+		return false
+	}
+	f := &s.facts
+	f.Reset()
+	path, query := rec.Target, ""
+	if i := strings.IndexByte(path, '?'); i >= 0 {
+		path, query = path[:i], path[i+1:]
+	}
+	normal, err := rules.NormalPath(path)
+	if err != nil {
+		return false
+	}
+	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method, normal, path, query
+	switch {
+	case rec.Own.Is:
+		f.Host = rec.Host
+	case rec.Host != "":
+		if f.Host, err = rules.NormalHost(rec.Host); err != nil {
+			return false
+		}
+	default:
+		f.Host = s.host
+	}
+	f.Client = s.client(rec)
+	f.Header = s.headers(rec)
+	f.SetBody(rules.Body{State: rules.BodyWhole})
+	return true
+}
+
+// client returns the client's address, behind the proxies that the file trusts.
+func (s *Run) client(rec *Record) netip.Addr {
+	if rec.Own.Is {
+		return rec.Client
+	}
+	s.peers.add(rec.Client)
+	if !s.set.TrustedProxies.Contains(rec.Client) {
+		return rec.Client
+	}
+	if rec.Forwarded == "" {
+		return rec.Client
+	}
+	s.forwarded["X-Forwarded-For"] = append(s.forwarded["X-Forwarded-For"][:0], rec.Forwarded)
+	client, _ := rules.ClientAddr(netip.AddrPortFrom(rec.Client, 1), s.forwarded, s.set.TrustedProxies)
+	return client
+}
+
+// headers returns what the line holds of the headers that the file looks at.
+func (s *Run) headers(rec *Record) http.Header {
+	if len(s.wants) == 0 {
+		return nil
+	}
+	for name, values := range s.header {
+		s.header[name] = values[:0]
+	}
+	any := false
+	add := func(name, value string) {
+		any = true
+		s.header[name] = append(s.header[name], value)
+	}
+	for _, h := range rec.headers {
+		if slices.Contains(s.wants, h.name) {
+			add(h.name, h.value)
+		}
+	}
+	if s.basic && rec.User != "" {
+		add("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(rec.User+":")))
+	}
+	if !any {
+		return nil
+	}
+	for name, values := range s.header {
+		if len(values) == 0 {
+			delete(s.header, name)
+		}
+	}
+	return s.header
+}
+
+// match finds the rules of the request. found is false when none is asked, ok is
+// false for a query that cannot be read.
+func (s *Run) match(rec *Record) (found, ok bool) {
+	f := &s.facts
+	n := rec.weight()
+	if s.set.Blocked(f) && f.QueryError() == nil {
+		s.total.Blocked += n
+		return false, true
+	}
+	route := s.set.Route(f)
+	if f.QueryError() != nil {
+		return false, false
+	}
+	if o := &rec.Own; o.Is && o.Route != "" {
+		f.Route = o.Route
+	} else if route == nil {
+		s.total.NoRoute += n
+		return false, true
+	} else {
+		f.Route = route.Name
+	}
+	s.hits = s.set.Match(f, s.hits[:0])
+	if f.QueryError() != nil {
+		return false, false
+	}
+	if rec.Own.Is {
+		s.own(rec)
+		return true, true
+	}
+	kept := s.hits[:0]
+	for _, h := range s.hits {
+		r := s.rules[h.Rule.Index]
+		if s.modeOf(r, rec.File.Format) == ignored {
+			r.ignored += n
+			continue
+		}
+		kept = append(kept, h)
+	}
+	s.hits = kept
+	return true, true
+}
+
+// modeOf returns how r is judged by the lines of f.
+func (s *Run) modeOf(r *ruleRun, f *Format) mode {
+	if r.seen != f {
+		v, ok := r.views[f]
+		if !ok {
+			v = viewOf(r.rule, f)
+			r.views[f] = v
+		}
+		r.seen, r.mode = f, v.mode
+	}
+	return r.mode
+}
+
+// own puts what our own log says of rules in the place of what its line shows.
+func (s *Run) own(rec *Record) {
+	o := &rec.Own
+	s.ownLines++
+	if s.exempt && o.Result == "none" {
+		s.hits = s.hits[:0]
+		return
+	}
+	kept := s.hits[:0]
+	for _, h := range s.hits {
+		if !o.PathCut && !h.Rule.Beyond() {
+			kept = append(kept, h)
+		}
+	}
+	s.hits = kept
+	for i := range o.Rules {
+		one := &o.Rules[i]
+		r := s.set.Rule(one.Name)
+		if r == nil || one.Key == (limit.Digest{}) {
+			continue
+		}
+		h := rules.Hit{Rule: r, Plan: r.Plan(one.Tier), Key: one.Key}
+		if h.Plan == nil {
+			h.Plan = r.Base
+		}
+		h.Cost, _ = r.CostOf(&s.facts)
+		s.rules[r.Index].told++
+		s.hits = append(s.hits, h)
+	}
+	if o.DryRun == "" {
+		return
+	}
+	for name := range strings.SplitSeq(o.DryRun, ",") { // for want of a key
+		if r := s.set.Rule(name); r != nil && r.DryRun && r.Beyond() && o.rule(name) == nil {
+			s.hits = append(s.hits, rules.Hit{Rule: r, Plan: r.Base, Missing: true})
+		}
+	}
+}
+
+// decide asks the limiter, and notes what each rule made of the request.
+func (s *Run) decide(rec *Record, n int64) Outcome {
+	trial, ok := s.keysFound(n)
+	if !ok {
+		s.total.Lacking += n
+		return Outcome{Decided: true, Refused: true}
+	}
+	if len(s.hits) == 0 {
+		s.compare(rec, n, "", trial)
+		if trial != "" {
+			s.total.WouldRefuse += n
+		}
+		return Outcome{}
+	}
+	s.total.Decided += n
+	passed, refused, wouldRefuse := int64(0), "", int64(0)
+	for left := n; left > 0; {
+		times := left // of requests alike at one instant, once one is refused all are
+		v := s.acquire(rec)
+		if v.OK {
+			times = 1
+		}
+		names, dry := s.note(rec, v, times)
+		left -= times
+		if v.OK {
+			passed++
+		} else {
+			refused = names
+		}
+		if dry != "" {
+			wouldRefuse += times
+			trial = dry
+		}
+	}
+	s.total.Refused += n - passed
+	if passed > 0 {
+		s.total.WouldRefuse += wouldRefuse
+	}
+	s.compare(rec, n, refused, trial)
+	return Outcome{Decided: true, Refused: passed < n}
+}
+
+// keysFound answers a request that lacks a key that a rule insists on. It leaves the
+// hits that have one, and returns the names of the rules on trial that have none.
+func (s *Run) keysFound(n int64) (trial string, ok bool) {
+	lacking := 0
+	for i := range s.hits {
+		h := &s.hits[i]
+		if !h.Missing {
+			continue
+		}
+		lacking++
+		r := s.rules[h.Rule.Index]
+		r.without += n
+		r.lacks += n
+		if !h.Rule.DryRun {
+			return "", false
+		}
+		trial = join(trial, h.Rule.Name)
+		r.requests += n
+		r.refused += n
+		r.steps.add(&s.line, s.step, n, n)
+	}
+	if lacking > 0 {
+		s.hits = slices.DeleteFunc(s.hits, func(h rules.Hit) bool { return h.Missing })
+	}
+	return trial, true
+}
+
+// acquire asks for all that the request takes.
+func (s *Run) acquire(rec *Record) limit.Verdict {
+	if s.held {
+		s.claims = nil // they belong to a request that has not ended
+	}
+	s.claims = slices.Grow(s.claims[:0], len(s.hits))[:len(s.hits)]
+	for i := range s.hits {
+		c := &s.claims[i]
+		c.Mode = limit.Enforce // a Claim may be filled in anew
+		s.hits[i].Claim(c)
+		c.Tag = int32(i)
+	}
+	grant, v := s.limiter.Acquire(context.Background(), rec.At, s.claims)
+	if v.OK {
+		s.hold(rec, grant)
+	}
+	return v
+}
+
+// settles reports whether what the request takes may come back.
+func (s *Run) settles() bool {
+	return s.anySettles && slices.ContainsFunc(s.hits, func(h rules.Hit) bool { return h.Rule.Settles() || h.Plan.Concurrency > 0 })
+}
+
+// hold plans when what the request took comes back.
+func (s *Run) hold(rec *Record, grant limit.Grant) {
+	if s.held = s.settles(); !s.held {
+		return
+	}
+	answer := answerOf(rec)
+	grants := grant.Split()
+	for i := range s.claims {
+		c := &s.claims[i]
+		h := &s.hits[c.Tag]
+		slots := h.Plan.Concurrency > 0
+		if !c.Result.OK || !slots && !h.Rule.Settles() {
+			continue
+		}
+		e := s.ends.blank()
+		*e = end{
+			at: rec.At.Add(max(0, rec.Duration)), grant: grants[i], claim: c, rule: s.rules[h.Rule.Index],
+			answer: answer, said: -1, slots: slots, n: 1,
+		}
+		if o := rec.Own.rule(h.Rule.Name); o != nil {
+			e.said = o.Said
+			if o.SettledSeq != 0 {
+				e.at, e.seq = o.SettledAt, o.SettledSeq
+			}
+		}
+		s.ends.add(e)
+	}
+}
+
+// answerOf is how a request ended, as far as the log tells.
+func answerOf(rec *Record) rules.Answer {
+	if o := &rec.Own; o.Is {
+		return rules.Answer{Status: o.Answer, ClientFailed: o.ClientFailed}
+	}
+	a := rules.Answer{Status: rec.Status, ClientFailed: rec.Status == 499}
+	if len(rec.answers) > 0 {
+		a.Header = http.Header{}
+		for _, h := range rec.answers {
+			a.Header[h.name] = append(a.Header[h.name], strings.Clone(h.value))
+		}
+	}
+	return a
+}
+
+// note notes what each rule made of so many requests alike, and returns the names
+// of the rules that refused them, and of those that would have.
+func (s *Run) note(rec *Record, v limit.Verdict, n int64) (refused, trial string) {
+	for i := range s.claims {
+		c := &s.claims[i]
+		h := &s.hits[c.Tag]
+		r := s.rules[h.Rule.Index]
+		if h.Rule.DryRun && !v.OK {
+			continue // as if it had never come
+		}
+		if v.OK && c.Result.OK && h.Plan.Concurrency == 0 && !h.Rule.Settles() {
+			r.units += c.N * n
+		} else if v.Full && !c.Result.OK {
+			r.full += n
+		}
+		r.decided(s, h, v.At, c.Result.OK, c.N, n)
+	}
+	some := false
+	for i := range s.claims {
+		some = some || !s.claims[i].Result.OK
+	}
+	for i := 0; some && i < len(s.hits); i++ { // in the order of the file
+		for j := range s.claims {
+			if c := &s.claims[j]; int(c.Tag) == i && !c.Result.OK {
+				if name := s.hits[i].Rule.Name; !s.hits[i].Rule.DryRun {
+					refused = join(refused, name)
+				} else if v.OK {
+					trial = join(trial, name)
+				}
+			}
+		}
+	}
+	if s.tries {
+		s.try(rec, n)
+	}
+	return refused, trial
+}
+
+func join(names, name string) string {
+	if names == "" {
+		return name
+	}
+	return names + "," + name
+}
+
+// compare compares a decision with what our own log says of it.
+func (s *Run) compare(rec *Record, n int64, refused, trial string) {
+	o := &rec.Own
+	if !o.Is {
+		return
+	}
+	if sameNames(refused, o.Rule) && (refused != "" || sameNames(trial, o.DryRun)) {
+		s.logged.Same += n
+		return
+	}
+	s.logged.Different += n
+	if len(s.loggedAt) < unreadShown {
+		s.loggedAt = append(s.loggedAt, Unread{rec.File.Name, rec.Line, fmt.Sprintf("%s, now %s", decisionText(o.Rule, o.DryRun), decisionText(refused, trial))})
+	}
+}
+
+// sameNames reports whether two lists name the same rules.
+func sameNames(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, y := strings.Split(a, ","), strings.Split(b, ",")
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
+}
+
+func decisionText(refused, trial string) string {
+	switch {
+	case refused != "":
+		return "refused by " + strings.Clone(refused)
+	case trial != "":
+		return "let through, though " + strings.Clone(trial) + " would have refused it"
+	}
+	return "let through"
+}
+
+// Finish settles what is still in progress.
+func (s *Run) Finish() {
+	for len(s.ends.list) > 0 {
+		s.ends.settle()
+	}
+}
+
+// peers tells whether nearly all lines come from one address.
+type peers struct {
+	one    netip.Addr
+	same   int64
+	others int64
+}
+
+// add is the majority vote of Boyer and Moore.
+func (p *peers) add(a netip.Addr) {
+	switch {
+	case a == p.one:
+		p.same++
+	case p.same > p.others:
+		p.others++
+	default:
+		p.one = a
+		p.same++
+	}
+}

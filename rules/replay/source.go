@@ -1,0 +1,156 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	maxLine  = 1 << 20   // bytes; what is longer is no line of a log
+	peekSize = 256 << 10 // in which a format is found out
+	peekMost = 200       // lines that are looked at for it
+)
+
+// File is one log.
+type File struct {
+	// Name is what it was called on the command line, "-" for the standard input.
+	Name string
+	// Format is what its lines are, nil for an empty file.
+	Format *Format
+	// Lines counts its lines, empty ones left out, Unread those that could not be read.
+	Lines, Unread int64
+	// Damage says why the file could not be read to its end; "" when it was.
+	Damage string
+
+	size  int64 // in bytes, compressed; 0 if it is not known
+	begin *Record
+	stamp timeCache
+	in    *input // nil while it is not open
+	line  int64  // number of the last one read, empty ones too
+}
+
+// input is a file that is open.
+type input struct {
+	closers []io.Closer
+	lines   *bufio.Reader
+}
+
+// counted counts what is read of a file, for the progress.
+type counted struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// open opens the file and undoes its compression, which is found out from its
+// first bytes.
+func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
+	in := &input{}
+	var raw io.Reader = stdin
+	if f.Name != "-" {
+		file, err := os.Open(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		in.closers = append(in.closers, file)
+		info, err := file.Stat()
+		if err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder; name its files", f.Name)
+		}
+		if err != nil {
+			in.close()
+			return nil, err
+		}
+		if info.Mode().IsRegular() && f.size == 0 {
+			f.size = info.Size()
+		}
+		raw = file
+	}
+	head := bufio.NewReaderSize(counted{raw, read}, 256<<10)
+	magic, _ := head.Peek(4)
+	var plain io.Reader = head
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(head)
+		if err != nil {
+			in.close()
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		in.closers = append(in.closers, z)
+		plain = z
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			in.close()
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		in.closers = append(in.closers, z.IOReadCloser())
+		plain = z
+	case bytes.HasPrefix(magic, []byte("BZh")) || bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X'}) || bytes.HasPrefix(magic, []byte("PK\x03\x04")):
+		in.close()
+		return nil, fmt.Errorf("%s is compressed in a way that is not known here; gzip and zstd are. Pipe it in: … | gateway replay -", f.Name)
+	}
+	in.lines = bufio.NewReaderSize(plain, maxLine)
+	return in, nil
+}
+
+func (in *input) close() {
+	for i := len(in.closers) - 1; i >= 0; i-- {
+		in.closers[i].Close()
+	}
+}
+
+var errLong = errors.New("the line is too long")
+
+// next returns the next line without its end, which stays valid until the call
+// after. whole is false for a last line that has no end.
+func (in *input) next() (line []byte, whole bool, err error) {
+	line, err = in.lines.ReadSlice('\n')
+	switch {
+	case err == nil:
+		line = line[:len(line)-1]
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		return line, true, nil
+	case errors.Is(err, bufio.ErrBufferFull):
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = in.lines.ReadSlice('\n')
+		}
+		return line, true, errLong
+	case errors.Is(err, io.EOF) && len(line) > 0:
+		return line, false, nil
+	}
+	return line, false, err
+}
+
+// sample returns the first lines, which are read again by next.
+func (in *input) sample() [][]byte {
+	head, _ := in.lines.Peek(peekSize)
+	var lines [][]byte
+	for len(head) > 0 && len(lines) < peekMost {
+		line, rest, whole := bytes.Cut(head, []byte("\n"))
+		if !whole && len(lines) > 0 {
+			break
+		}
+		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) > 0 {
+			lines = append(lines, line)
+		}
+		head = rest
+	}
+	return lines
+}
