@@ -78,6 +78,8 @@ type AccessLog struct {
 	dropped atomic.Int64
 	format  atomic.Pointer[formatter]
 	out     io.Writer
+
+	unwritten int64 // lines in the buffer of Run
 }
 
 const accessQueue = 4096
@@ -144,9 +146,10 @@ func (a *AccessLog) Run(ctx context.Context) error {
 
 func (a *AccessLog) flush(w *bufio.Writer) {
 	if err := w.Flush(); err != nil {
-		a.dropped.Add(1)
+		a.dropped.Add(a.unwritten)
 		w.Reset(a.out) // a bufio.Writer keeps its error for ever
 	}
+	a.unwritten = 0
 }
 
 func (a *AccessLog) write(w *bufio.Writer, s *summary, r Record) {
@@ -165,7 +168,12 @@ func (a *AccessLog) flushSummary(w *bufio.Writer, s *summary) {
 func (a *AccessLog) print(w *bufio.Writer, r *Record) {
 	if f := a.format.Load().line; f != nil {
 		var buf [1024]byte
-		w.Write(f(buf[:0], r))
+		line := f(buf[:0], r)
+		if len(line) > w.Available() { // so that nothing is written but here and there
+			a.flush(w)
+		}
+		w.Write(line)
+		a.unwritten++
 	}
 }
 

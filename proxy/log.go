@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/limit"
+	"gateway/proxy/upstream"
 	"gateway/rules"
 )
 
@@ -35,7 +36,7 @@ func (x *exchange) log(now limit.Instant) {
 		r.Upstream = x.pool
 	}
 	if x.failure != nil {
-		r.Err = x.failure.Error()
+		r.Err = upstream.Plain(x.failure.Error())
 	}
 	for i := range x.claims {
 		if x.claims[i].Tag != overloadTag {

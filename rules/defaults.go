@@ -104,9 +104,9 @@ var (
 		partHeaders:  {"request": partEdit, "response": partEdit},
 		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
 		partAdmin:    {"token": partSecret},
+		partJWT:      {"secret": partSecret},
 		partStore:    {"redis": partRedis},
 		partRedis:    {"password": partSecret},
-		partJWT:      {"secret": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

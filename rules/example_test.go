@@ -18,8 +18,7 @@ func readExample(t *testing.T) string {
 
 // exampleOutside has what the example names.
 var exampleOutside = outsideOf(nil, map[string]string{
-	"redis-password": "s3cret",
-	"admin-token":    "0123456789abcdef\n", "jwt-secret": "0123456789abcdef0123456789abcdef\n",
+	"redis-password": "s3cret", "admin-token": "0123456789abcdef\n", "jwt-secret": "0123456789abcdef0123456789abcdef\n",
 	"keys.json": jwks(signers()["ES256"].jwk()), "issuer.pem": signers()["RS256"].pem(),
 })
 

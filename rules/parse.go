@@ -263,10 +263,10 @@ func (p *parser) process() {
 	if v := p.top.get("max_memory"); v != nil {
 		p.size(v, "max_memory", &p.file.MaxMemory, 16<<20, 1<<50)
 	}
+	p.state()
 	if v := p.top.get("store"); v != nil {
 		p.store(v)
 	}
-	p.state()
 	if v := p.top.get("overload"); v != nil {
 		p.overload(v)
 	}

@@ -58,12 +58,12 @@ type Plan struct {
 	// Gen is the generation of the Table that holds Numbers: what a Claim names.
 	Gen     uint32
 	Numbers limit.Numbers
-	// Shared says how a store counts it; nil is not at all. Its Table, and Numbers,
-	// have then this gateway's share, for while the store is away.
-	Shared *limit.Shared
 	// Candidate are numbers that are counted beside it and never enforced, with a Live
 	// of their own; nil is none.
 	Candidate *Plan
+	// Shared says how a store counts it; nil is not at all. Its Table, and Numbers,
+	// have then this gateway's share, for while the store is away.
+	Shared *limit.Shared
 
 	algorithm string
 	policy    string

@@ -81,11 +81,11 @@ func (f *File) Secrets() map[string]Secret {
 	if f.Admin.Token.IsSet() {
 		all["admin.token"] = f.Admin.Token
 	}
-	if f.Store != nil && f.Store.Password.IsSet() {
-		all["store.redis.password"] = f.Store.Password
-	}
 	if j := f.JWT; j != nil && j.Source.IsSet() {
 		all["jwt."+j.Setting] = j.Source
+	}
+	if f.Store != nil && f.Store.Password.IsSet() {
+		all["store.redis.password"] = f.Store.Password
 	}
 	return all
 }

@@ -105,6 +105,9 @@ func (r *Rule) plan(f *Facts) *Plan {
 	return r.Base
 }
 
+// ReadsBody reports whether the key, or what stands in for it, is in the body.
+func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
+
 // counted returns where a rule is counted.
 func (r *Rule) counted() string {
 	if r.InProcess {
@@ -112,9 +115,6 @@ func (r *Rule) counted() string {
 	}
 	return "redis"
 }
-
-// ReadsBody reports whether the key, or what stands in for it, is in the body.
-func (r *Rule) ReadsBody() bool { return r.recipe.reads(Attribute.InBody) }
 
 // Skips reports whether the rule passes requests by that lack its key.
 func (r *Rule) Skips() bool { return r.recipe.missing.Skips() }

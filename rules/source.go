@@ -261,8 +261,9 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 }
 
 // writtenSecret finds a line with a secret written out, or the URL of a store with one,
-// which is not shown, also when something else is wrong with it.
-var writtenSecret = regexp.MustCompile(`(?i)\b(token|password|secret)["']?[ \t]*:[ \t]*[^ \t{#]|(redis|valkey)[a-z-]*://[^\s/"']+@`)
+// which is not shown, also when something else is wrong with it: one of the gateway,
+// or one of a header that is set on messages.
+var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|x-api-key|x-auth-token))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {

@@ -175,6 +175,38 @@ rules:
 	score(t, "S44", "%d series before and %d after %d odd methods, paths, hosts and keys", before, got, 2*n)
 }
 
+// What the file no longer names has no series, however much it has counted.
+func TestSeriesOfWhatIsRemovedGo(t *testing.T) {
+	t.Parallel()
+	up := newUpstream(t, nil)
+	file := func(upstream, route, rule string) string {
+		return ports + "upstreams: { " + upstream + ": " + up.URL + " }\nroutes: [{ match: " + route + "/**, upstream: " + upstream + " }]\n" +
+			"rules: [{ name: " + rule + ", limit: 2/h }]\n"
+	}
+	g := serve(t, file("old-pool", "/old-route", "old-rule"))
+	g.statuses(5, 1, "/old-route/x", nil)
+	if text := g.control("GET", "/metrics").body; strings.Count(text, "old-pool") == 0 || strings.Count(text, "old-route") == 0 || strings.Count(text, "old-rule") == 0 {
+		t.Fatalf("what there is has no series:\n%s", text)
+	}
+	g.reload(file("new-pool", "/new-route", "new-rule"))
+	text := g.control("GET", "/metrics").body
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "old-") {
+			t.Errorf("still there: %s", line)
+		}
+	}
+	// Those of what is new are there before it has counted anything.
+	for _, want := range []string{
+		`gateway_rule_decisions_total{result="allowed",rule="new-rule",tier=""} 0`, `gateway_rule_decisions_total{result="rejected",rule="new-rule",tier=""} 0`,
+		`gateway_rule_units_total{rule="new-rule"} 0`, `gateway_rule_near_limit_total{rule="new-rule"} 0`, `gateway_rule_keys{rule="new-rule"} 0`,
+		`gateway_requests_in_flight{route="/new-route/**"} 0`, `gateway_request_duration_seconds_count{route="/new-route/**"} 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
 // An address that is hidden from the admin listener by its default.
 func TestAdminOffListensNowhere(t *testing.T) {
 	t.Parallel()

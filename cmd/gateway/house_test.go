@@ -31,7 +31,8 @@ var mayImport = map[string][]string{
 	"gateway/proxy/certs":    {"gateway/rules", "github.com/caddyserver/certmagic", "go.uber.org/zap"},
 	"gateway/proxy/admin":    {"gateway/proxy", "gateway/proxy/upstream", "gateway/rules", "github.com/prometheus/client_golang"},
 	"gateway/cmd/gateway": {
-		"gateway/limit", "gateway/limit/redis", "gateway/rules", "gateway/rules/replay", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs", "gateway/proxy/upstream",
+		"gateway/limit", "gateway/limit/redis", "gateway/rules", "gateway/rules/replay", "gateway/reload", "gateway/proxy", "gateway/proxy/admin", "gateway/proxy/certs",
+		"gateway/proxy/upstream",
 		"github.com/lmittmann/tint", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/coreos/go-systemd", "golang.org/x/term",
 	},
 	"gateway/limit/redis/redistest": {},                                                           // for tests alone

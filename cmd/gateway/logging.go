@@ -11,6 +11,8 @@ import (
 
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
+
+	upstreams "gateway/proxy/upstream"
 )
 
 // logger is the program's log, whose level and format change with the file.
@@ -30,8 +32,17 @@ func newLogger(out io.Writer, color string) *logger {
 	l.Logger = slog.New(liveHandler{current: l.handler})
 	// net/http's transport has nowhere else to say that a server talks out of turn.
 	log.SetFlags(0)
-	log.SetOutput(slog.NewLogLogger(l.Handler(), slog.LevelDebug).Writer())
+	log.SetOutput(plain{slog.NewLogLogger(l.Handler(), slog.LevelDebug).Writer()})
 	return l
+}
+
+// plain passes lines of net/http on without the words of servers in them.
+type plain struct{ out io.Writer }
+
+// Write implements io.Writer.
+func (p plain) Write(line []byte) (int, error) {
+	_, err := io.WriteString(p.out, upstreams.Plain(string(line)))
+	return len(line), err
 }
 
 func useColour(out io.Writer, color string) bool {

@@ -21,15 +21,16 @@ func TestLogsThatCannotBeWrittenStopNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		requests int
 		stdout   func(t *testing.T) *os.File
+		lost     float64 // lines; 0 is some
 	}{
 		// A pipe holds 64 KiB, a buffer as much, the queue 4096 lines of over 300 bytes.
 		"nobody reads": {requests: 5000, stdout: func(t *testing.T) *os.File { return open(t).w }},
-		"the reader has gone": {requests: 200, stdout: func(t *testing.T) *os.File {
+		"the reader has gone": {requests: 200, lost: 200, stdout: func(t *testing.T) *os.File {
 			p := open(t)
 			p.r.Close()
 			return p.w
 		}},
-		"the disk is full": {requests: 200, stdout: func(t *testing.T) *os.File {
+		"the disk is full": {requests: 200, lost: 200, stdout: func(t *testing.T) *os.File {
 			f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 			do(t, err)
 			return f
@@ -47,9 +48,33 @@ func TestLogsThatCannotBeWrittenStopNothing(t *testing.T) {
 			if counts := g.statuses(n, 16, "/"+strings.Repeat("x", 100), nil); counts[200] != n {
 				t.Errorf("answers %v, want %d × 200", counts, n)
 			}
-			eventually(t, "the loss is counted", func() bool { return g.metrics()["gateway_log_dropped_total"] > 0 })
+			eventually(t, "the loss is counted", func() bool {
+				n := g.metrics()["gateway_log_dropped_total"]
+				return n > 0 && (c.lost == 0 || n == c.lost)
+			})
 			// serveFileAt sees to it that it stops with exit code 0.
 		})
+	}
+}
+
+// Without a stdout at all, no socket takes its number: lines go nowhere, never to a client.
+func TestAClosedStdoutIsNobodysConnection(t *testing.T) {
+	t.Parallel()
+	up := newUpstream(t, nil)
+	path := t.TempDir() + "/gateway.yaml"
+	write(t, path, ports+"upstream: "+up.URL+"\nlog: { access: json }\nrules: []\n")
+	g := serveFileAt(t, path, func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{"/bin/sh", "-c", `exec "$0" "$@" >&- <&-`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	})
+	c := dialRaw(t, g.addr)
+	for range 20 {
+		if res := c.ask(t, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); res.StatusCode != 200 {
+			t.Fatalf("status %d", res.StatusCode)
+		}
+	}
+	if counts := g.statuses(200, 8, "/", nil); counts[200] != 200 {
+		t.Errorf("answers %v, want 200 × 200", counts)
 	}
 }
 

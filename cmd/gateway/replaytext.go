@@ -50,7 +50,7 @@ func printLogs(w io.Writer, rep *replay.Report) {
 			fmt.Fprintf(w, "and %d more files\n", len(rep.Files)-most)
 			break
 		}
-		fmt.Fprintf(w, "%s: %s lines, %s", f.Name, grouped(f.Lines), f.Format)
+		fmt.Fprintf(w, "%s: %s, %s", f.Name, many(f.Lines, "line"), f.Format)
 		if f.Unread > 0 {
 			fmt.Fprintf(w, ", %s of them unread", grouped(f.Unread))
 		}
@@ -59,7 +59,7 @@ func printLogs(w io.Writer, rep *replay.Report) {
 	if rep.Requests == 0 {
 		fmt.Fprintln(w, "There is no request in it.")
 	} else {
-		fmt.Fprintf(w, "%s requests from %s to %s UTC (%s); %s refused (%s)", grouped(rep.Requests),
+		fmt.Fprintf(w, "%s from %s to %s UTC (%s); %s refused (%s)", many(rep.Requests, "request"),
 			rep.From.Format("2006-01-02 15:04:05"), rep.To.Format("2006-01-02 15:04:05"), spanText(rep.To.Sub(rep.From)),
 			grouped(rep.Refused), percentText(share(rep.Refused, rep.Requests)))
 		if rep.WouldRefuse > 0 {
@@ -77,14 +77,14 @@ func printLogs(w io.Writer, rep *replay.Report) {
 		n    int64
 		text string
 	}{
-		{rep.Malformed, "hold no request that rules are asked about (malformed, TLS on a plain port): 400"},
-		{rep.NoRoute, "no route takes: 404"}, {rep.Blocked, "are blocked: 403"}, {rep.Lacking, "lack a key that a rule insists on: 400"},
-		{rep.Before, "ended before any rule when they were logged, and are left out"},
-		{rep.Status429, "had been answered 429 when they were logged"},
-		{rep.Late, "came too late in the log for their place in time, and were decided late"},
+		{rep.Malformed, "nothing that rules are asked about (malformed, TLS on a plain port), answered 400"},
+		{rep.NoRoute, "no route, answered 404"}, {rep.Blocked, "blocked, answered 403"}, {rep.Lacking, "without a key that a rule insists on, answered 400"},
+		{rep.Before, "ended before any rule when logged, and left out"},
+		{rep.Status429, "answered 429 when logged"},
+		{rep.Late, "too late in the log for their place in time, and decided late"},
 	} {
 		if c.n > 0 {
-			fmt.Fprintf(w, "note    %s requests %s\n", grouped(c.n), c.text)
+			fmt.Fprintf(w, "note    %s: %s\n", many(c.n, "request"), c.text)
 		}
 	}
 	for _, n := range rep.Notes {
@@ -116,11 +116,15 @@ func printRuleReplay(w io.Writer, rep *replay.Report, r *replay.RuleReport, sugg
 	}
 	if r.Refused > 0 {
 		line, step := spark(r.When, rep.Step, 60)
-		fmt.Fprintf(w, "  when     %s  %s to %s, %s each\n", line, rep.Begin.Format("15:04"), rep.To.Format("15:04"), spanText(step))
+		layout := "Jan 2 15:04"
+		if rep.To.Sub(rep.Begin) < time.Hour {
+			layout = time.TimeOnly
+		}
+		fmt.Fprintf(w, "  when     %s  %s to %s, %s each\n", line, rep.Begin.Format(layout), rep.To.Format(layout), spanText(step))
 	}
 	if b := r.Busiest; b != nil {
-		fmt.Fprintf(w, "  busiest  %s of each of %s keys: half ask for %s or less, 90 %% for %s, 99 %% for %s, 99.9 %% for %s, 99.99 %% for %s; the most is %s, of %s\n",
-			periodName(b.Period), grouped(r.Clients), grouped(b.P50), grouped(b.P90), grouped(b.P99), grouped(b.P999), grouped(b.P9999), grouped(b.Max), b.MaxKey)
+		fmt.Fprintf(w, "  busiest  %s of each of %s: half ask for %s or less, 90 %% for %s, 99 %% for %s, 99.9 %% for %s, 99.99 %% for %s; the most is %s, of %s\n",
+			periodName(b.Period), many(r.Clients, "key"), grouped(b.P50), grouped(b.P90), grouped(b.P99), grouped(b.P999), grouped(b.P9999), grouped(b.Max), b.MaxKey)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i, k := range r.Top {
@@ -139,7 +143,7 @@ func printRuleReplay(w io.Writer, rep *replay.Report, r *replay.RuleReport, sugg
 		}
 	}
 	t.Flush()
-	if l := r.Longest; l != nil {
+	if l := r.Longest; l != nil && l.Seconds > 0 {
 		fmt.Fprintf(w, "  longest  %s was refused each time for %s, from %s\n", l.Key, spanText(seconds(l.Seconds)), l.From.Format("15:04:05"))
 	}
 	if suggest {
@@ -288,6 +292,23 @@ func periodName(period string) string {
 		return period[:len(period)-1] + " " + name + "s"
 	}
 	return period
+}
+
+// inPeriod says within which time: "in one minute", "in 15 minutes".
+func inPeriod(period string) string {
+	name := periodName(period)
+	if len(name) > 0 && (name[0] < '0' || name[0] > '9') {
+		return "in one " + name
+	}
+	return "in " + name
+}
+
+// many writes how many there are of something.
+func many(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
 }
 
 // grouped writes a number with commas.

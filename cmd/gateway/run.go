@@ -33,6 +33,7 @@ func newRun() *cobra.Command {
 			if color != "auto" && color != "always" && color != "never" {
 				return &usageError{"gateway run", fmt.Errorf("--color %s: use auto, always or never", color)}
 			}
+			defer ballast()()
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
 				s.dryRun = dryRun

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"syscall"
 )
 
@@ -159,3 +160,10 @@ func isNetwork(err error) bool {
 	_, ok := errors.AsType[tls.AlertError](err)
 	return ok
 }
+
+// quoted are the words between quotes in an error.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?`)
+
+// Plain returns the text of an error of net/http, or a line of its log, without what
+// stands in quotes in it: that is what a server has sent, and may be anything.
+func Plain(text string) string { return quoted.ReplaceAllString(text, `"…"`) }

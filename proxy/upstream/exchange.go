@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type exchange struct {
 	req    *http.Request
 	trace  *httptrace.ClientTrace
 
-	out     *bytes.Buffer // a request without a body, written out
+	out     *bytes.Buffer // what is sent in one piece
 	sending *sending      // the body's sender; nil without one
 	stop    func() bool   // ends the watch over the context
 	cut     atomic.Bool   // the context ended, and the link with it
@@ -73,36 +74,37 @@ func (x *exchange) run() (*http.Response, error) {
 	return x.take(res)
 }
 
-// send sends the request, or has it sent: one without a body goes out on a kept
-// link when its answer is read for.
+// send sends the request, or has it sent: on a kept link it goes out when its
+// answer is read for.
 func (x *exchange) send() error {
-	l := x.link
-	if x.req.Body != nil {
-		if l.reused && !l.quiet() {
-			return errNotQuiet
-		}
-		x.gotConn()
-		x.sending = newSending(x)
-		go x.sending.run()
-		return nil
-	}
 	x.out = requests.Get().(*bytes.Buffer)
 	x.out.Reset()
-	if err := x.req.Write(x.out); err != nil {
-		return err
+	if x.req.Body == nil {
+		if err := x.req.Write(x.out); err != nil {
+			return err
+		}
 	}
-	if l.reused {
-		l.ask = x.ask
+	if x.link.reused {
+		x.link.ask = x.ask
 		return nil
 	}
 	return x.ask()
 }
 
-// ask sends a request without a body.
+// ask sends the request, or what of it is there so far.
 func (x *exchange) ask() error {
 	x.gotConn()
-	_, err := x.link.Write(x.out.Bytes())
-	return err
+	if x.req.Body == nil {
+		_, err := x.link.Write(x.out.Bytes())
+		return err
+	}
+	x.sending = newSending(x)
+	go x.sending.run()
+	// Nearly always the client has sent the first of its body by now: then that goes
+	// out with the header, in one piece.
+	runtime.Gosched()
+	x.sending.letGo()
+	return nil
 }
 
 func (x *exchange) gotConn() {
@@ -170,12 +172,12 @@ func (x *exchange) cancel() {
 func (x *exchange) release() {
 	x.link.ask = nil
 	x.link.rest()
-	if x.out != nil {
+	if x.out != nil && (x.sending == nil || x.sending.over()) {
 		if x.out.Cap() <= maxRequestKept {
 			requests.Put(x.out)
 		}
-		x.out = nil
 	}
+	x.out = nil
 }
 
 // fail ends an exchange that got no answer, and returns what it was.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -63,6 +64,9 @@ func (p *Pool) check(ctx context.Context, s *Server) error {
 	req.Header.Set("User-Agent", checkAgent)
 	res, err := s.checks.RoundTrip(req)
 	if err != nil {
+		if text := Plain(err.Error()); text != err.Error() {
+			return errors.New(text)
+		}
 		return err
 	}
 	defer res.Body.Close()

@@ -110,12 +110,5 @@ func (l *link) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom writes what r gives, in pieces larger than a bufio.Writer would make.
-func (l *link) ReadFrom(r io.Reader) (int64, error) {
-	buf := buffers.Get()
-	defer buffers.Put(buf)
-	return io.CopyBuffer(struct{ io.Writer }{l}, r, buf)
-}
-
 // close closes the connection, from any goroutine, also more than once.
 func (l *link) close() { l.own.Close() }

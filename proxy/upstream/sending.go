@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -33,6 +34,9 @@ type sending struct {
 	req  *http.Request
 	body io.ReadCloser
 
+	mu   sync.Mutex    // guards what follows, and writing
+	held *bytes.Buffer // the header, for the first of the body to go with it; nil once it is let go
+
 	gate   chan bool   // tells whether to send the body; nil if nothing is expected
 	opened atomic.Bool // gate has been told
 	past   bool        // gate has been passed
@@ -46,7 +50,7 @@ type sending struct {
 }
 
 func newSending(x *exchange) *sending {
-	s := &sending{link: x.link, body: x.req.Body, done: make(chan struct{})}
+	s := &sending{link: x.link, body: x.req.Body, held: x.out, done: make(chan struct{})}
 	if expects(x.req) {
 		s.gate = make(chan bool, 1)
 	}
@@ -72,23 +76,77 @@ func expects(req *http.Request) bool {
 func (s *sending) run() {
 	defer close(s.done)
 	w := writers.Get().(*bufio.Writer)
-	w.Reset(s.link)
+	w.Reset(s)
 	err := s.req.Write(w)
 	if err == nil {
 		err = w.Flush()
 	}
+	if err == nil {
+		err = s.letGo()
+	}
 	w.Reset(nil)
 	writers.Put(w)
 	s.err = err
+	s.mu.Lock()
+	refused := s.link.writeErr != nil
+	s.mu.Unlock()
 	switch {
 	case err == nil || s.readErr == errUnwanted:
-	case s.readErr == nil && s.link.writeErr != nil:
+	case s.readErr == nil && refused:
 		// The answer may be there, or on its way: to an upload that is too large
 		// servers say so and hang up.
 		s.link.net.SetReadDeadline(time.Now().Add(answerWait))
 	default:
 		s.link.close() // the request is broken off, and nobody is to wait for an answer
 	}
+}
+
+// Write writes to the server, what comes first together with what comes next.
+func (s *sending) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return s.link.Write(p)
+	}
+	first := s.held.Len() == 0
+	if len(p)+s.held.Len() <= maxRequestKept {
+		s.held.Write(p)
+		if first {
+			return len(p), nil
+		}
+		return len(p), s.letGoLocked()
+	}
+	if err := s.letGoLocked(); err != nil {
+		return 0, err
+	}
+	return s.link.Write(p)
+}
+
+// ReadFrom writes what r gives, in pieces larger than a bufio.Writer would make.
+func (s *sending) ReadFrom(r io.Reader) (int64, error) {
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{s}, r, buf)
+}
+
+// letGo sends what is held, and nothing is held from then on.
+func (s *sending) letGo() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.letGoLocked()
+}
+
+func (s *sending) letGoLocked() error {
+	if s.held == nil {
+		return nil
+	}
+	held := s.held
+	s.held = nil
+	if held.Len() == 0 {
+		return nil
+	}
+	_, err := s.link.Write(held.Bytes())
+	return err
 }
 
 // Read reads the body for net/http's Request.Write, which has sent the header by
