@@ -14,7 +14,8 @@ import (
 type File struct {
 	// Name is the file's name as it was given to Parse.
 	Name string
-	// Hash is the SHA-256 of the file's bytes, in hexadecimal.
+	// Hash is the SHA-256 of the file's bytes, in hexadecimal; with an include, that of
+	// the hashes of all its files.
 	Hash string
 	// Warnings are about settings that can be used but are seldom meant; sorted.
 	Warnings ErrorList
@@ -83,7 +84,9 @@ type File struct {
 	// are in this process.
 	Store *StoreSpec
 
-	data     []byte            // what it was parsed from
+	data     []byte     // what it was parsed from
+	included []Included // in the order in which they count
+	listed   map[string][]Included
 	settings map[string]string // top-level setting -> a text that changes with its value
 	// The matches of Rules and of Routes, as Parse made them; nil in a File made
 	// otherwise.
@@ -122,6 +125,14 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Zone is the name of the time zone whose calendar a fixed window goes by; "" is
+	// none, and windows are aligned to Unix time.
+	Zone string
+	// MaxWait is how long a request is held for its turn, instead of being refused;
+	// 0 is not at all. At most limit.MaxWait.
+	MaxWait time.Duration
+	// Penalty is what repeated refusals earn.
+	Penalty PenaltySpec
 	// Cost is how many units a request takes that none of Costs names; with CostFrom
 	// what it reserves.
 	Cost int64
@@ -149,6 +160,15 @@ type RuleSpec struct {
 type TierSpec struct {
 	Group string
 	PlanSpec
+}
+
+// PenaltySpec says what repeated refusals earn. The zero PenaltySpec is nothing.
+type PenaltySpec struct {
+	// After are the refusals that go unpunished, AfterText as written.
+	After     Rate
+	AfterText string
+	// Block is how long the first block takes, Max how long any does at most.
+	Block, Max time.Duration
 }
 
 // Reject is the answer to a request over a limit. In Detail, Body and the values
