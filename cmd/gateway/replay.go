@@ -226,7 +226,7 @@ func replaySet(cmd *cobra.Command, config string) (*rules.Set, error) {
 	}
 	var set *rules.Set
 	if err == nil {
-		set, err = file.Compile(nil)
+		set, err = file.Alone().Compile(nil)
 	}
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(cmd.ErrOrStderr(), list, ".")
