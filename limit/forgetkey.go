@@ -2,7 +2,7 @@ package limit
 
 // Forget forgets what the key has used, as if it had never come, and reports
 // whether nothing is remembered of it any more. A key with requests in progress is
-// kept as it is: their Grants are to give back to it, and what they hold is no
+// kept as it is, but for what its refusals have earned: their Grants are to give back to it, and what they hold is no
 // usage of the past. What clients without a place share stays too.
 func (t *Table) Forget(d Digest) bool {
 	if t.dir.Load() == nil {
@@ -19,6 +19,9 @@ func (t *Table) Forget(d Digest) bool {
 	}
 	h := s.homeAt(i)
 	if t.generation(h.st.Gen).nums.Slots && h.st.Used > 0 || h.side != nil && h.side.reserved > 0 {
+		if s.records != nil {
+			s.records[i] = record{}
+		}
 		return false
 	}
 	t.release(t.ringBytes(h))

@@ -47,7 +47,9 @@ func FuzzBucketHistories(f *testing.F) {
 		if p.b, err = p.make(p.permits, p.per, p.full); err != nil {
 			return
 		}
-		if p.m = p.model(p.permits, p.per, p.full); len(script) > 90 {
+		p.m = p.model(p.permits, p.per, p.full)
+		p.level()
+		if len(script) > 90 {
 			script = script[:90]
 		}
 		for ; len(script) >= 3; script = script[3:] {

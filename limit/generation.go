@@ -16,6 +16,8 @@ type Numbers struct {
 	Slots bool
 	// Refunds, unless nil, bounds what is given back: as much as it admits.
 	Refunds Bucket
+	// Penalty is what repeated refusals earn.
+	Penalty Penalty
 }
 
 // generation is one set of Numbers of a Table, in force from an instant on. The
@@ -28,6 +30,7 @@ type generation struct {
 	next atomic.Pointer[generation]
 
 	token *tokenBucket // that of nums.Bucket, if it is one: the usual case, without the interface
+	queue *queue       // the same of one that lets requests wait
 }
 
 func newGeneration(num uint32, at Instant, nums Numbers) *generation {
@@ -37,6 +40,8 @@ func newGeneration(num uint32, at Instant, nums Numbers) *generation {
 		g.token = &b
 	case gcra:
 		g.token = &b.tokenBucket
+	case queue:
+		g.queue = &b
 	}
 	return g
 }
@@ -77,7 +82,7 @@ func (g *generation) carry(s State) (_ State, newest *generation, forgiven bool)
 // Σn - x(T) in use since it was last empty T ago, and x(T) is at most the sum of
 // the x(Δ) of Grants since then, so what all of them give back is at most that.
 func (g *generation) worth(at Instant, n int64, to uint32) (int64, Instant) {
-	for g.num < to && g.token != nil {
+	for g.num < to && (g.token != nil || g.queue != nil) {
 		next := g.next.Load()
 		if next == nil {
 			break

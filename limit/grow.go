@@ -46,7 +46,7 @@ func (t *Table) splits(s *shard) bool {
 // plan says what should take the place of the locked shard s.
 func (s *shard) plan(split bool) growth {
 	g := growth{of: s, had: len(s.keys), split: split}
-	g.like.lists, g.like.sides = s.lists[:0], s.sides[:0]
+	g.like.lists, g.like.sides, g.like.records = s.lists[:0], s.sides[:0], s.records[:0]
 	if split {
 		zeros, ones := s.halves()
 		g.places = [2]int{places(zeros), places(ones)}
@@ -98,7 +98,7 @@ func (t *Table) prepare(g *growth) bool {
 func (t *Table) install(g *growth, d Digest) bool {
 	s := g.of
 	s.mu.Lock()
-	fits := !s.dead && len(s.keys) == g.had && (s.sides != nil) == (g.like.sides != nil)
+	fits := !s.dead && len(s.keys) == g.had && (s.sides != nil) == (g.like.sides != nil) && (s.records != nil) == (g.like.records != nil)
 	if fits && g.split {
 		zeros, ones := s.halves() // some may have gone, and others come
 		fits = room(g.places[0]) >= zeros && room(g.places[1]) >= ones

@@ -77,11 +77,14 @@ func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) int64 {
 	if h.side != nil && c.reserved {
 		h.side.reserved -= c.N
 	}
-	if n > 0 && g.nums.Refunds != nil && !g.refund(h, now, n) {
+	if n > 0 && !c.canceled && g.nums.Refunds != nil && !g.refund(h, now, n) {
 		return 0 // as much has come back as may in a period: this counts
 	}
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
 	if n > 0 {
+		if g.queue != nil {
+			return g.giveTurnBack(h, c, now, n)
+		}
 		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {
 			g.adjust(h, at, worth)
 		}
@@ -106,14 +109,15 @@ func (g *generation) refund(h home, now Instant, n int64) bool {
 // it is at its limit.
 func (g *generation) gives(st State, h home, now Instant) (n int64, all bool) {
 	_, full := g.nums.Bucket.Take(State{}, now, 0)
-	_, r := g.take(st, h.list, now, 0)
+	st, r := g.take(st, h.list, now, 0)
 	n = full.Remaining - r.Remaining
+	all = r.Remaining == 0 || g.queue != nil && st.Used > g.queue.burst // somebody waits
 	if h.side != nil && g.nums.Refunds != nil {
 		_, full = g.nums.Refunds.Take(State{}, now, 0)
 		_, left := g.nums.Refunds.Take(h.side.refunds, now, 0)
 		n += full.Remaining - left.Remaining
 	}
-	return n, r.Remaining == 0
+	return n, all
 }
 
 // overflow is a counter that clients share for whom a full Table has no place.

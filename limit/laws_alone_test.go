@@ -59,7 +59,7 @@ func TestIdleStateAnswersLikeNone(t *testing.T) {
 	eachAlgorithm(t, func(r *rapid.T, p *trial) {
 		p.grow(r)
 		p.now = max(p.now, p.last)
-		if want := p.m.left(p.now).Cmp(rat(p.full)) == 0; p.b.Idle(p.s, p.now) != want {
+		if want := p.shown(p.now).Cmp(p.all) == 0; p.b.Idle(p.s, p.now) != want {
 			r.Fatalf("idle %v at %d with %v of %d there", !want, p.now, p.m.left(p.now), p.full)
 		}
 		if p.slots && !p.b.Idle(p.s, p.now) {
@@ -97,6 +97,9 @@ func TestIdleStateAnswersLikeNone(t *testing.T) {
 // asks for one unit and waits as told gets all there is.
 func TestSaturatedDemandGetsAllTheLimitAllows(t *testing.T) {
 	eachAlgorithm(t, func(r *rapid.T, p *trial) {
+		if p.shift.Sign() > 0 {
+			return // what it tells of is not what it lets wait: TestPatientBucketByHand
+		}
 		if p.estimates {
 			return // it gives N-1 a window: TestSlidingWindowGivesOneLessAtSaturation
 		}

@@ -23,6 +23,8 @@ type algorithm struct {
 	estimates bool
 	// listed says that what it knows of a key is more than the State.
 	listed bool
+	// pers, unless nil, are the only periods it has, about.
+	pers []time.Duration
 }
 
 var algorithms = []algorithm{
@@ -83,7 +85,7 @@ var algorithms = []algorithm{
 
 // eachAlgorithm runs a property for every algorithm with drawn numbers.
 func eachAlgorithm(t *testing.T, property func(*rapid.T, *trial)) {
-	for _, a := range algorithms {
+	for _, a := range slices.Concat(algorithms, calendarRows, queueRows) {
 		t.Run(a.name, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) { property(r, newTrial(r, a)) })
 		})
@@ -94,6 +96,8 @@ func eachAlgorithm(t *testing.T, property func(*rapid.T, *trial)) {
 type trial struct {
 	algorithm
 	permits, full int64
+	all           *big.Rat // what there is when nothing is in use
+	shift         *big.Rat // what of that is only to be waited for
 	per           time.Duration
 	b             Bucket
 	m             model
@@ -121,6 +125,9 @@ func newTrial(r *rapid.T, a algorithm) *trial {
 			rapid.SampledFrom([]time.Duration{1, 7, time.Second, time.Minute, time.Hour, day, 8760 * time.Hour, maxPeriod}),
 			rapid.Map(rapid.Int64Range(1, int64(time.Minute)), func(n int64) time.Duration { return time.Duration(n) })).Draw(r, "per"),
 	}
+	if a.pers != nil {
+		p.per = rapid.SampledFrom(a.pers).Draw(r, "its period")
+	}
 	p.full = p.permits
 	if a.bursts {
 		p.full = rapid.OneOf(rapid.Just(p.permits), rapid.SampledFrom([]int64{1, 2, 65_535}), rapid.Int64Range(1, 100)).Draw(r, "burst")
@@ -130,12 +137,28 @@ func newTrial(r *rapid.T, a algorithm) *trial {
 		r.Skip("no such limit")
 	}
 	p.m = a.model(p.permits, p.per, p.full)
+	p.level()
 	// Before and after the Unix epoch, but not at it: a client that had used
 	// nothing then is one never seen.
 	p.now = rapid.SampledFrom([]Instant{start, -start}).Draw(r, "start")
 	p.last = -1 << 62
 	return p
 }
+
+// level fills in what there is when nothing is in use.
+func (p *trial) level() {
+	p.all, p.shift = rat(p.full), rat(0)
+	if m, ok := p.m.(*queueModel); ok {
+		p.all, p.shift = m.depth(), m.ahead()
+		p.full = floorOf(p.all)
+		if !m.leaky {
+			p.full, p.all = m.burst, rat(m.burst)
+		}
+	}
+}
+
+// shown is how much a Result tells of at the instant now.
+func (p *trial) shown(now Instant) *big.Rat { return minus(p.m.left(now), p.shift) }
 
 // pass draws how much time goes by: none, a hair, about the last wait, about
 // one unit, about a window, long.
@@ -178,7 +201,17 @@ func (p *trial) take(r failer, now Instant, n int64) Result {
 	var got Result
 	p.s, got = p.b.Take(p.s, now, n)
 	there := floorOf(p.m.left(eff))
-	ok := n == 0 || n <= there
+	ok := n == 0 || n <= there && n <= p.full
+	turn := time.Duration(0)
+	if m, waits := p.m.(*queueModel); waits && ok {
+		if turn = m.turn(eff, n); turn > 0 {
+			turn += eff.Sub(now)
+		}
+	}
+	if got.OK && ok && got.Wait != turn {
+		r.Fatalf("take %d at %d: its turn is %v later, want %v", n, now, got.Wait, turn)
+	}
+	there = floorOf(p.shown(eff))
 	if got.OK != ok {
 		r.Fatalf("take %d at %d: passed %v with %d there", n, now, got.OK, there)
 	}
@@ -203,9 +236,8 @@ func (p *trial) checkWait(r failer, now Instant, n int64, got Result) {
 		_, eff := p.sees(now.Add(d))
 		return p.m.left(eff)
 	}
+	then := func(d time.Duration) *big.Rat { return minus(at(d), p.shift) }
 	switch {
-	case got.OK && got.Wait != 0:
-		r.Fatalf("wait %v after a take that passed", got.Wait)
 	case got.OK:
 	case n > p.full:
 		if got.Wait != Never {
@@ -228,15 +260,15 @@ func (p *trial) checkWait(r failer, now Instant, n int64, got Result) {
 		}
 		return
 	}
-	want := rat(p.full)
+	want := p.all
 	if got.Remaining == 0 {
 		want = rat(1)
 	}
-	if got.Reset < 0 || at(got.Reset).Cmp(want) < 0 {
-		r.Fatalf("at %d with %d left: reset %v, and then %v are there", now, got.Remaining, got.Reset, at(got.Reset))
+	if got.Reset < 0 || then(got.Reset).Cmp(want) < 0 {
+		r.Fatalf("at %d with %d left: reset %v, and then %v are there", now, got.Remaining, got.Reset, then(got.Reset))
 	}
-	if got.Reset > 0 && at(got.Reset-1).Cmp(want) >= 0 {
-		r.Fatalf("at %d with %d left: reset %v, but 1 ns earlier %v are there", now, got.Remaining, got.Reset, at(got.Reset-1))
+	if got.Reset > 0 && then(got.Reset-1).Cmp(want) >= 0 {
+		r.Fatalf("at %d with %d left: reset %v, but 1 ns earlier %v are there", now, got.Remaining, got.Reset, then(got.Reset-1))
 	}
 }
 

@@ -194,7 +194,7 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 		}
 		there := c.findPlace() == placed
 		if there && c.stored {
-			c.store()
+			c.store(now)
 			t.fill(s.homeAt(int(c.place)), c.gen, s.states[c.place], l, p, at)
 		}
 		s.mu.Unlock()

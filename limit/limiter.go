@@ -21,7 +21,7 @@ const (
 )
 
 // Claim is what one request wants of one Table. The caller fills in the fields
-// up to Most; Acquire fills in Result. A Claim may be used again once its Grant
+// up to Most; Acquire fills in Result and Blocked. A Claim may be used again once its Grant
 // is settled, by filling in those fields anew; that is cheaper than to copy a new one.
 type Claim struct {
 	// Table holds the rule's States. The claims of one request name different Tables.
@@ -90,6 +90,12 @@ type Claim struct {
 
 	reserved bool // N counts among what its side says is in flight
 	released bool
+	deferred bool // slots that are not taken before the request leaves
+	canceled bool // the request never left
+
+	// Blocked says that the key is blocked for its refusals, or is from this one on;
+	// its Result has nothing left, and waits for the end of that.
+	Blocked bool
 }
 
 // Verdict is the decision on a whole request.
@@ -103,7 +109,9 @@ type Verdict struct {
 	// Lost says that the store of a Closed claim could not be asked, and that the
 	// request is refused for that.
 	Lost bool
-	// Wait is the longest Wait among the claims that refused, or Never.
+	// Wait is the longest Wait among the claims that refused, or Never. When OK it
+	// is how long the request has to wait for its turn: it has what it asked for but
+	// slots, which are to be asked for again, alone, when it leaves.
 	Wait time.Duration
 	// At is the instant at which it was decided: that of the caller, or the latest
 	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
@@ -112,6 +120,16 @@ type Verdict struct {
 	// takes them in the order of (At, Seq) repeats what was decided.
 	At  Instant
 	Seq uint64
+
+	punishes bool // a claim that refused has a penalty
+}
+
+// refuse notes that a claim has no room.
+func (v *Verdict) refuse(wait time.Duration) {
+	if v.OK {
+		v.OK, v.Wait = false, 0
+	}
+	v.Wait = longer(v.Wait, wait)
 }
 
 // Limiter decides requests: in this process, and in a Store that other gateways
@@ -147,12 +165,18 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		c.tight = !c.Table.grow(c.Key)
 		v, fresh = look(claims, now)
 	}
+	if v.OK && v.Wait > 0 {
+		queueUp(claims, now, &v)
+	}
+	if !v.OK && v.punishes {
+		punish(claims, now, &v)
+	}
 	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		switch {
 		case v.OK:
-			c.store()
+			c.store(now)
 		case c.Result.OK:
 			c.Result = c.peek(now)
 		}
@@ -174,8 +198,34 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 		_, v := l.ask(now, claims, true)
 		return v
 	}
+	return peek(now, claims, false)
+}
+
+// Try is Peek for a request that goes no further when this refuses it, which then
+// counts as a refusal.
+func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
+	if l.Store == nil || !anyShared(claims) {
+		return peek(now, claims, true)
+	}
+	_, v := l.ask(now, claims, true)
+	if !v.OK { // a refusal counts where there are penalties, and that is here
+		here := 0
+		for here < len(claims) && claims[here].Fate == Here {
+			here++
+		}
+		if mine := peek(now, claims[:here], true); !mine.OK {
+			v.Wait = longer(v.Wait, mine.Wait)
+		}
+	}
+	return v
+}
+
+func peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
 	v, _ := look(claims, now)
+	if counts && !v.OK && v.punishes {
+		punish(claims, now, &v)
+	}
 	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
@@ -190,6 +240,7 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 // look lets every claim look. fresh says that one of them has room and no State yet.
 func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 	v.OK, v.At = true, now
+	turn := time.Duration(0)
 	for i := range claims {
 		c := &claims[i]
 		c.look(now)
@@ -203,10 +254,17 @@ func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
 		switch {
 		case c.Result.OK:
 			fresh = fresh || !c.found
+			if c.Result.Wait > turn && c.Mode == Enforce {
+				turn = c.Result.Wait
+			}
 		case c.Mode == Enforce:
 			v.OK = false
 			v.Wait = longer(v.Wait, c.Result.Wait)
+			v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
 		}
+	}
+	if turn > 0 {
+		putOffSlots(claims, turn, &v)
 	}
 	return v, fresh
 }
@@ -274,7 +332,7 @@ func (c *Claim) look(now Instant) {
 	t := c.Table
 	s := t.lock(c.Key)
 	c.s, c.over, c.place = s, nil, 0
-	c.found, c.stored, c.reserved, c.released = false, false, false, false
+	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
 	if s == nil {
 		c.see(now, max(now, Instant(t.latest.Load())))
 		return
@@ -285,7 +343,7 @@ func (c *Claim) look(now Instant) {
 // see computes what the take would do at the instant at.
 func (c *Claim) see(now, at Instant) {
 	s := c.s
-	c.at, c.place, c.found, c.stored = at, 0, false, false
+	c.at, c.place, c.found, c.stored, c.Blocked = at, 0, false, false, false
 	if s == nil {
 		c.next = State{}
 		c.ask(home{}, now)
@@ -299,11 +357,13 @@ func (c *Claim) see(now, at Instant) {
 		return
 	}
 	c.place, c.found, c.next = int32(i), true, s.states[i]
-	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil {
+	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil && s.records == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 		c.Result.countFrom(now, c.at)
+	} else if s.records != nil && s.records[i].blocks(g, c.at) {
+		c.block(s.homeAt(i), s.records[i].until, now)
 	} else {
 		c.ask(s.homeAt(i), now)
 	}
@@ -389,19 +449,28 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 			v.Full = v.Full || c.Mode == Enforce
 		case crowded:
 			c.share(now)
-			if !c.Result.OK && c.Mode == Enforce {
-				v.Wait = longer(v.Wait, c.Result.Wait)
-			}
 		}
-		if !c.Result.OK && c.Mode == Enforce {
-			v.OK = false
+		switch {
+		case c.Mode != Enforce:
+		case !c.Result.OK:
+			v.refuse(c.Result.Wait)
+		case v.OK:
+			v.Wait = max(v.Wait, c.Result.Wait)
 		}
 	}
 	for i := range claims {
-		if c := &claims[i]; !v.OK && c.stored && !c.found && c.place == free {
-			c.Table.keys.Add(-1)
-			c.Table.release(c.Table.ring())
+		if c := &claims[i]; !v.OK {
+			c.leavePlace()
 		}
+	}
+}
+
+// leavePlace gives back the place that was counted for a new key.
+func (c *Claim) leavePlace() {
+	if c.stored && !c.found && c.place == free {
+		c.Table.keys.Add(-1)
+		c.Table.release(c.Table.ring())
+		c.stored = false
 	}
 }
 
@@ -423,7 +492,7 @@ const (
 )
 
 func (c *Claim) findPlace() outlook {
-	if !c.Result.OK || c.found || !c.remembers() {
+	if !c.Result.OK || c.found || c.deferred || !c.remembers() {
 		return placed
 	}
 	t := c.Table
@@ -453,7 +522,7 @@ func (c *Claim) remembers() bool {
 
 // cramped says that all the claim lacks is room in its shard, which may grow.
 func (c *Claim) cramped() bool {
-	return c.Result.OK && !c.found && c.s != nil && !c.tight && c.s.full() &&
+	return c.Result.OK && !c.found && !c.deferred && c.s != nil && !c.tight && c.s.full() &&
 		c.remembers() && c.Table.keys.Load() < c.Table.maxKeys.Load()
 }
 
@@ -471,8 +540,11 @@ func (c *Claim) share(now Instant) {
 }
 
 // store writes the State that look computed.
-func (c *Claim) store() {
+func (c *Claim) store(now Instant) {
 	if !c.stored {
+		if !c.Result.OK { // of a dry run
+			c.punish(now)
+		}
 		return
 	}
 	t := c.Table
@@ -541,7 +613,9 @@ type Grant struct {
 // nothing. Slots of requests in progress always come back; of everything else a
 // nil Outcome keeps all. It gives back in units, to the State they were taken
 // from and to no other, and never more than is still owed.
-func (g *Grant) Done(now Instant, o Outcome) {
+func (g *Grant) Done(now Instant, o Outcome) { g.end(now, o, false) }
+
+func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 	if !atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
 		return
 	}
@@ -555,6 +629,9 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		switch c.Fate {
 		case Here:
 		case There:
+			if canceled {
+				o = func(c *Claim) int64 { return c.N }
+			}
 			g.settleThere(c, now, o)
 			continue
 		default:
@@ -562,6 +639,8 @@ func (g *Grant) Done(now Instant, o Outcome) {
 		}
 		n := int64(0)
 		switch {
+		case canceled:
+			n, c.canceled = c.N, true
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
@@ -593,7 +672,14 @@ func (g *Grant) Split() []Grant {
 func (g *Grant) Release(t *Table, now Instant) {
 	for i := range g.claims {
 		c := &g.claims[i]
-		if c.Table == t && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
+		if c.Table == t && c.Fate == There && c.Result.OK && !c.released {
+			if c.Shared.Terms.Algorithm == Concurrency {
+				c.released = true
+				g.settleThere(c, now, nil)
+			}
+			continue
+		}
+		if c.Table == t && c.gen != nil && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
 			c.released = true
 			c.Returned = t.settle(c, now, c.N)
 		}

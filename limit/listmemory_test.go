@@ -176,6 +176,7 @@ func TestSidesAreAccounted(t *testing.T) {
 	for name, c := range map[string][2]uintptr{ // what is counted is what it takes
 		"a place":          {slotBytes, unsafe.Sizeof(Digest{}) + unsafe.Sizeof(State{})},
 		"what is beside":   {sideBytes, unsafe.Sizeof(side{})},
+		"what is refused":  {recordBytes, unsafe.Sizeof(record{})},
 		"a list":           {listBytes, unsafe.Sizeof(stamps{})},
 		"an entry of it":   {stampBytes, unsafe.Sizeof(stamp{})},
 		"a shard, at most": {max(shardSize, unsafe.Sizeof(shard{})), shardSize},

@@ -21,10 +21,11 @@ type shard struct {
 
 // arrays are the places of a shard.
 type arrays struct {
-	keys   []Digest
-	states []State
-	lists  []stamps // of an algorithm whose State has a list; else nil
-	sides  []side   // of a rule that gives back; else nil
+	keys    []Digest
+	states  []State
+	lists   []stamps // of an algorithm whose State has a list; else nil
+	sides   []side   // of a rule that gives back; else nil
+	records []record // of a rule that punishes, once it has refused; else nil
 }
 
 // side is what of a key is neither used nor free.
@@ -35,11 +36,12 @@ type side struct {
 }
 
 const (
-	maxShard  = 1024
-	slotBytes = 16 + 32
-	listBytes = 48
-	sideBytes = 48
-	shardSize = 144
+	maxShard    = 1024
+	slotBytes   = 16 + 32
+	listBytes   = 48
+	sideBytes   = 48
+	recordBytes = 48
+	shardSize   = 160
 )
 
 // sizes are the numbers of places a shard may have. They are such that no memory
@@ -116,6 +118,9 @@ func (s *shard) move(j int, a *arrays, i int) {
 	if s.sides != nil {
 		s.sides[j] = a.sides[i]
 	}
+	if s.records != nil {
+		s.records[j] = a.records[i]
+	}
 }
 
 // wipe empties place i.
@@ -126,6 +131,9 @@ func (s *shard) wipe(i int) {
 	}
 	if s.sides != nil {
 		s.sides[i] = side{}
+	}
+	if s.records != nil {
+		s.records[i] = record{}
 	}
 }
 
@@ -166,6 +174,10 @@ func (a *arrays) empty(c int) arrays {
 		e.sides = make([]side, c)
 		touch(e.sides)
 	}
+	if a.records != nil {
+		e.records = make([]record, c)
+		touch(e.records)
+	}
 	return e
 }
 
@@ -200,6 +212,9 @@ func (a *arrays) width() int64 {
 	}
 	if a.sides != nil {
 		w += sideBytes
+	}
+	if a.records != nil {
+		w += recordBytes
 	}
 	return w
 }

@@ -51,6 +51,9 @@ type Shared struct {
 // cannot be: the algorithm is none that a Store knows, or the numbers are too
 // large to be counted in doubles even by the millisecond.
 func NewShared(id string, n Numbers) (*Shared, error) {
+	if n.Penalty != (Penalty{}) {
+		return nil, fmt.Errorf("%w: a penalty, which no store counts", ErrNumbers)
+	}
 	s := &Shared{ID: id}
 	var err error
 	if s.Terms, err = termsOf(n.Bucket); err == nil && n.Refunds != nil {

@@ -91,13 +91,19 @@ func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict
 		unask(there)
 		return grantIf(l, claims, v, peek)
 	}
+	seen, turn := v.At, v.Wait
 	took, err := l.Store.Acquire(there, peek)
 	if err != nil {
-		return l.without(now, claims, here, there, peek)
+		g, v := l.without(now, claims, here, there, peek)
+		if v.OK {
+			v.Wait = turn // only memory lets requests wait
+		}
+		return g, v
 	}
-	seen := v.At
 	v = heard(there, now, took, !peek)
-	v.At = seen
+	if v.At = seen; v.OK {
+		v.Wait = turn
+	}
 	if !v.OK && !peek {
 		returnAll(here, now)
 	}
@@ -226,7 +232,7 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (
 // refused after all.
 func returnAll(claims []Claim, now Instant) {
 	took := Grant{claims: claims}
-	took.Done(now, func(c *Claim) int64 { return c.N })
+	took.Cancel(now)
 	for i := range claims {
 		if c := &claims[i]; c.Result.OK {
 			c.Result.Remaining += c.N

@@ -178,7 +178,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 			st, _ := t.convert(*h.st)
 			h.put(st)
 		}
-		if t.idle(h, g, now) {
+		if t.idle(h, g, now) && s.clean(i, g, now) {
 			if n < few {
 				idle[n] = k
 			}
@@ -203,7 +203,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 		}
 	} else {
 		for i, k := range s.keys {
-			if k != (Digest{}) && t.idle(s.homeAt(i), g, now) {
+			if k != (Digest{}) && t.idle(s.homeAt(i), g, now) && s.clean(i, g, now) {
 				t.release(t.ringBytes(s.homeAt(i)))
 				s.keys[i] = Digest{} // resize looks at every place, so gaps do no harm
 			}

@@ -208,13 +208,18 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 		seen++
 		h := s.homeAt(i)
 		st, g, _ := t.generation(h.st.Gen).carry(*h.st)
-		if g.idle(st, h.side, now) {
+		if g.idle(st, h.side, now) && s.clean(i, g, now) {
 			return i, 0
 		}
 		if idleOnly || g.nums.Slots || h.side != nil && h.side.reserved > 0 {
 			continue
 		}
-		if n, all := g.gives(st, h, now); !all && (place < 0 || n < loses) {
+		n, all := g.gives(st, h, now)
+		if s.records != nil {
+			r := &s.records[i]
+			n, all = n+r.weight(g, now), all || r.blocks(g, now)
+		}
+		if !all && (place < 0 || n < loses) {
 			place, loses = i, n
 		}
 	}
@@ -286,7 +291,7 @@ func (t *Table) owe(s *shard, d Digest, now Instant, n int64, tight bool) bool {
 		return false
 	}
 	if debtor.findPlace() == placed {
-		debtor.store()
+		debtor.store(now)
 		return true
 	}
 	o := t.overflow(d)

@@ -35,6 +35,8 @@ type Record struct {
 	Upstream, Route, Rule, DryRun, Candidate string
 	// RequestID is X-Request-Id, TraceID that of traceparent.
 	RequestID, TraceID string
+	// Waited is how long it waited for its turn.
+	Waited time.Duration
 	// Result is none, allowed, failed, blocked, shed or rejected.
 	Result string
 	// PathCut says that the line does not hold the path of Target: it is too long, or
@@ -63,8 +65,9 @@ type RuleRecord struct {
 	Rule, Tier string
 	// Key stands for the client's key, if the line does not show it; else it is zero.
 	Key limit.Digest
-	// Said is what the answer said the request costs; negative is nothing.
-	Said int64
+	// Cost is how many units it takes, where the line does not show what tells; else it
+	// is negative. Said is what the answer said; negative is nothing.
+	Cost, Said int64
 	// SettledAt and SettledSeq are those of limit.Claim.
 	SettledAt  limit.Instant
 	SettledSeq uint64

@@ -63,6 +63,10 @@ func jsonLine(b []byte, r *Record) []byte {
 	number("bytes", r.Bytes)
 	b = append(b, `,"duration":`...)
 	b = strconv.AppendFloat(b, r.Duration.Seconds(), 'f', 6, 64)
+	if r.Waited > 0 {
+		b = append(b, `,"waited":`...)
+		b = strconv.AppendFloat(b, r.Waited.Seconds(), 'f', 6, 64)
+	}
 	text("upstream", r.Upstream, mostWord)
 	text("route", r.Route, mostWord)
 	text("request_id", r.RequestID, mostID)
@@ -121,6 +125,10 @@ func appendRules(b []byte, list []RuleRecord) []byte {
 			member("tier")
 			b = appendJSON(b, r.Tier, mostWord)
 		}
+		if r.Cost >= 0 {
+			member("cost")
+			b = strconv.AppendInt(b, r.Cost, 10)
+		}
 		if r.Said >= 0 {
 			member("said")
 			b = strconv.AppendInt(b, r.Said, 10)
@@ -160,6 +168,9 @@ func textLine(b []byte, r *Record) []byte {
 			b = append(b, '=')
 			b = appendWord(b, value, mostNames)
 		}
+	}
+	if r.Waited > 0 {
+		pair("waited", r.Waited.Round(10*time.Microsecond).String())
 	}
 	pair("rule", r.Rule)
 	pair("dry_run_rule", r.DryRun)

@@ -136,6 +136,10 @@ func (x *exchange) acquire(snap *Snapshot) bool {
 	}
 	var v limit.Verdict
 	x.grant, v = x.g.limiter.Acquire(x.r.Context(), x.at, x.claims[held:])
+	x.asOf = x.at
+	if v.OK && v.Wait > 0 && !x.g.still {
+		return x.await(v)
+	}
 	x.granted = v.OK
 	for i := 0; !v.OK && i < held; i++ {
 		x.claims[i].Result.Remaining += x.claims[i].N // it goes back
@@ -185,11 +189,19 @@ func (x *exchange) decided(v limit.Verdict) bool {
 		x.refuse(v)
 	}
 	x.result = resultRejected
+	if x.blocked {
+		x.result = resultBlocked
+	}
 	return false
 }
 
 // note counts what each rule decided and keeps the names for answer and log.
 func (x *exchange) note(v limit.Verdict) {
+	if !v.OK {
+		for i := range x.claims {
+			x.blocked = x.blocked || x.claims[i].Blocked && x.claims[i].Mode == limit.Enforce
+		}
+	}
 	for i := range x.claims {
 		c := &x.claims[i]
 		if c.Tag == overloadTag {
@@ -216,8 +228,17 @@ func (x *exchange) note(v limit.Verdict) {
 				x.dryRun = join(x.dryRun, rule.Name)
 			}
 			continue
+		case v.OK && c.Result.Wait > 0:
+			live.Waited.Add(1)
 		case v.OK:
 			live.Allowed.Add(1)
+		case x.blocked && !c.Blocked: // the request is blocked, whatever room there is here
+			continue
+		case c.Blocked:
+			live.Blocked.Add(1)
+			rule.Live.Refusals.Add(c.Key, x.facts.Client, x.at, c.Result.Wait)
+			x.refusing = append(x.refusing, hit)
+			continue
 		case c.Result.OK: // had room, but another had not
 		case v.Full, c.Fate == limit.Lost:
 			live.FailedClosed.Add(1)

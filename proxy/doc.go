@@ -7,7 +7,8 @@
 //	3 read       the client's address, host, path; what is malformed ends here
 //	4 match      the route, and all rules that apply
 //	5 readKeys   peek, hold slots and read the body, if a key is in it
-//	  acquire    all rules or none are charged; a place of the whole gateway's is one more claim
+//	  acquire    all rules or none are charged; a place of the whole gateway's is one more claim;
+//	             a request that has to wait for its turn waits here
 //	6 refuse     429, Retry-After and a problem that names the rules
 //	7 pick       a server of the route's pool
 //	8 Forward    through the pool's ReverseProxy; headers in front.go
@@ -36,6 +37,12 @@
 // asks for, within the memory that all such bodies have together (see
 // bodyMemory); the upstream gets the same bytes. A body that breaks off, stalls or
 // is too large for its route is answered as always, and has cost nothing.
+//
+// # Turns
+//
+// A request that its rules admit only later waits in step 5, see exchange.await: it
+// has been charged by then, and holds no slot before its turn. A client that goes
+// away meanwhile gives its turn back if nobody has one behind it.
 //
 // # What is the client's fault is not the upstream's
 //

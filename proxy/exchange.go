@@ -43,6 +43,7 @@ type exchange struct {
 
 	start    limit.Instant // of the request
 	at       limit.Instant // of its decision: start, or when the body had been read for it
+	asOf     limit.Instant // of what its limit headers tell: at, or when its turn came
 	sent     limit.Instant // when it was handed to the upstream; 0 if never
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
@@ -88,9 +89,11 @@ type exchange struct {
 	problem    bool          // the answer is a problem of the gateway's own
 	aborted    bool          // the answer broke off
 	granted    bool          // the limiter took all claims
+	blocked    bool          // some rule has blocked its key
 	readsBody  bool          // the body was read, or begun to be, for a key
 	settled    int64         // units kept in the end
-	awaited    time.Duration // for a body, before it was decided
+	awaited    time.Duration // for a body, before it was decided, and for its turn
+	waited     time.Duration // for its turn
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}

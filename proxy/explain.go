@@ -58,7 +58,8 @@ type Answer struct {
 type Take struct {
 	Rule *rules.Rule
 	// Result is what the limiter said. Of a rule that had room while another had
-	// not nothing was taken.
+	// not nothing was taken. With OK its Wait is how long the request waits for its
+	// turn.
 	Result limit.Result
 }
 
@@ -68,7 +69,7 @@ type Take struct {
 // apart, since it is read more than once. s must not be in force, and must be of no
 // use to anybody afterwards.
 func (s *Snapshot) Explain(r *http.Request, body []byte, times int) *Explained {
-	g := &Gateway{clock: NewClock(), log: slog.New(slog.DiscardHandler)}
+	g := &Gateway{clock: NewClock(), log: slog.New(slog.DiscardHandler), still: true}
 	now := g.clock.Now()
 	s.rules.Activate(now)
 	e := &Explained{}

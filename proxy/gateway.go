@@ -33,6 +33,8 @@ type Gateway struct {
 	bodies  bodyMemory
 
 	inFlight  atomic.Int64
+	waiting   atomic.Int64 // requests that wait for their turn
+	still     bool         // nobody waits: what would happen is only looked at
 	overhead  upstream.Histogram
 	forwarded untrustedForwarded
 	unrouted  routeStats // requests that no route took, or that ended before routing
@@ -96,6 +98,9 @@ func (g *Gateway) Stale() bool {
 
 // Now returns the instant on the clock by which requests are decided.
 func (g *Gateway) Now() limit.Instant { return g.clock.Now() }
+
+// Waiting returns the number of requests that wait for their turn.
+func (g *Gateway) Waiting() int64 { return g.waiting.Load() }
 
 // InFlight returns the number of requests in progress, tunnels included.
 func (g *Gateway) InFlight() int64 { return g.inFlight.Load() }

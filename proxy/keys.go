@@ -33,10 +33,13 @@ func (x *exchange) isBlocked(h *rules.Hit) bool {
 type Usage struct {
 	Plan *rules.Plan
 	// Left is how many whole units there are. A request that comes now passes the
-	// rule when OK, else after Wait, or never when that is limit.Never.
+	// rule when OK, for which it may have to wait for its turn for Wait; else after
+	// Wait, or never when that is limit.Never.
 	Left int64
 	OK   bool
 	Wait time.Duration
+	// Blocked says that the key is blocked for its refusals, until Wait is over.
+	Blocked bool
 	// Reset is the time until another unit comes back, or, unless Left is 0, all.
 	Reset time.Duration
 }
@@ -45,15 +48,15 @@ type Usage struct {
 func (g *Gateway) Usage(r *rules.Rule, key limit.Digest) []Usage {
 	var list []Usage
 	for p := range r.Plans() {
-		ask := func(n int64) limit.Result {
+		ask := func(n int64) limit.Claim {
 			claims := make([]limit.Claim, 1)
 			h := rules.Hit{Rule: r, Plan: p, Key: key, Cost: n}
 			h.Claim(&claims[0])
 			g.limiter.Peek(g.Now(), claims)
-			return claims[0].Result
+			return claims[0]
 		}
 		have, want := ask(0), ask(max(1, r.Cost))
-		list = append(list, Usage{Plan: p, Left: have.Remaining, OK: want.OK, Wait: want.Wait, Reset: have.Reset})
+		list = append(list, Usage{Plan: p, Left: shownLeft(p, have.Result.Remaining), OK: want.Result.OK, Wait: want.Result.Wait, Blocked: want.Blocked, Reset: have.Result.Reset})
 	}
 	return list
 }

@@ -22,7 +22,7 @@ func (x *exchange) log(now limit.Instant) {
 		Referer: redactTarget(x.r.Header.Get("Referer"), x.redact.Query, mostAgent), UserAgent: shorten(x.r.Header.Get("User-Agent"), mostAgent),
 		Status: x.finalStatus(), Bytes: x.bytesOut(), Duration: now.Sub(x.start),
 		Route: x.routed, Rule: x.ruleNames, DryRun: x.dryRun, Candidate: x.candidates, RequestID: x.id, TraceID: traceID(x.r.Header.Get("Traceparent")),
-		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host,
+		Result: x.result.String(), Settled: x.settled, Host: x.facts.Host, Waited: x.waited,
 	}
 	if x.redact.Referer && r.Referer != "" {
 		r.Referer = rules.Blank
@@ -43,7 +43,7 @@ func (x *exchange) log(now limit.Instant) {
 			r.Cost = max(r.Cost, x.claims[i].N)
 		}
 	}
-	if x.result == resultRejected {
+	if x.result == resultRejected || x.blocked {
 		for i := range x.claims {
 			if c := &x.claims[i]; !c.Result.OK && c.Mode == limit.Enforce && c.Tag != overloadTag {
 				r.key = x.claims[i].Key
@@ -84,9 +84,12 @@ func (x *exchange) ruleRecords(all bool) []RuleRecord {
 		if !hidden && c.SettledSeq == 0 && hit.Rule.CostFrom.Header == "" {
 			continue
 		}
-		one := RuleRecord{Rule: hit.Rule.Name, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
+		one := RuleRecord{Rule: hit.Rule.Name, Cost: -1, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
 		if hidden {
 			one.Key, one.Tier = hit.Key, hit.Plan.Tier
+		}
+		if all {
+			one.Cost = c.N
 		}
 		if x.granted {
 			if cost, ok := hit.Rule.SaidCost(x.answer); ok {

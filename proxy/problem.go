@@ -201,7 +201,7 @@ func (x *exchange) refuse(v limit.Verdict) {
 	if wait > 0 {
 		// It counts from the instant of the decision; the client begins to wait when
 		// it has the answer.
-		wait = max(1, wait-x.g.clock.Now().Sub(x.at))
+		wait = max(1, wait-x.g.clock.Now().Sub(x.asOf))
 	}
 	if spec.Jitter > 0 && wait > 0 {
 		wait += time.Duration(x.random(int64(wait)/100*int64(spec.Jitter) + 1))
@@ -229,8 +229,15 @@ func (x *exchange) refuse(v limit.Verdict) {
 		status: spec.Status, kind: quotaExceeded, title: "Too many requests", rules: names, wait: wait,
 		detail: fill(spec.Detail),
 	}
-	if p.detail == "" {
-		p.detail = refusalText(names, seconds, canWait)
+	if x.blocked {
+		p.kind, p.title = abnormalUsage, "Blocked"
+	}
+	switch {
+	case p.detail != "":
+	case x.blocked:
+		p.detail = `Blocked under rule "` + strings.Join(names, `" and rule "`) + `" for too many refusals` + afterText(seconds, canWait)
+	default:
+		p.detail = `Over the limit of rule "` + strings.Join(names, `" and rule "`) + `"` + afterText(seconds, canWait)
 	}
 	if spec.Body == "" || x.grpc {
 		x.fail(p)
@@ -242,15 +249,15 @@ func (x *exchange) refuse(v limit.Verdict) {
 	x.send(spec.Status, spec.ContentType, fill(spec.Body))
 }
 
-func refusalText(names []string, seconds int64, canWait bool) string {
-	text := `Over the limit of rule "` + strings.Join(names, `" and rule "`) + `"; `
+// afterText says when to try again.
+func afterText(seconds int64, canWait bool) string {
 	switch {
 	case !canWait:
-		return text + "this request can never pass."
+		return "; this request can never pass."
 	case seconds == 1:
-		return text + "try again in 1 second."
+		return "; try again in 1 second."
 	}
-	return text + "try again in " + strconv.FormatInt(seconds, 10) + " seconds."
+	return "; try again in " + strconv.FormatInt(seconds, 10) + " seconds."
 }
 
 // storeLost answers a request that a rule cannot decide without its store.

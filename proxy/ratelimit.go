@@ -55,11 +55,12 @@ var legacyNames = [...][2]string{
 // are single values, so they take the place of what the upstream sent.
 func (x *exchange) legacyFields(h http.Header) {
 	c := x.tightest
-	plan, left := x.hits[c.Tag].Plan, max(0, c.Result.Remaining)
+	plan := x.hits[c.Tag].Plan
+	left := shownLeft(plan, c.Result.Remaining)
 	values := [...]int64{
 		plan.Size(), plan.Size(), left, left,
 		// In seconds from now, and as a Unix time.
-		ceilSeconds(c.Result.Reset), ceilSeconds(time.Duration(x.at.Add(c.Result.Reset))),
+		ceilSeconds(c.Result.Reset), ceilSeconds(time.Duration(x.asOf.Add(c.Result.Reset))),
 	}
 	for i, name := range legacyNames {
 		delete(h, name[1])
@@ -131,7 +132,7 @@ func (x *exchange) describeLimits() {
 		buf = append(buf, '"')
 		buf = append(buf, hit.Rule.Name...)
 		buf = append(buf, `";r=`...)
-		buf = strconv.AppendInt(buf, max(0, c.Result.Remaining), 10)
+		buf = strconv.AppendInt(buf, shownLeft(hit.Plan, c.Result.Remaining), 10)
 		if hit.Plan.Concurrency == 0 { // nobody knows when a request ends
 			buf = append(buf, ";t="...)
 			buf = strconv.AppendInt(buf, ceilSeconds(c.Result.Reset), 10)

@@ -105,7 +105,8 @@ func (x *exchange) holdSlots(snap *Snapshot) bool {
 			x.claim(i)
 		}
 	}
-	if v := x.g.limiter.Peek(x.at, x.claims); !v.OK {
+	if v := x.g.limiter.Try(x.at, x.claims); !v.OK {
+		x.asOf = x.at
 		return x.decided(v)
 	}
 	slots := 0
@@ -120,6 +121,7 @@ func (x *exchange) holdSlots(snap *Snapshot) bool {
 	var v limit.Verdict
 	x.hold, v = x.g.limiter.Acquire(x.r.Context(), x.at, x.claims)
 	if !v.OK { // another was faster
+		x.asOf = x.at
 		return x.decided(v)
 	}
 	return true

@@ -10,6 +10,7 @@ const (
 	fixedWindow   = "fixed_window"
 	slidingWindow = "sliding_window"
 	slidingLog    = "sliding_window_log"
+	leakyBucket   = "leaky_bucket"
 	concurrency   = "concurrency"
 )
 
@@ -23,27 +24,63 @@ func isWindow(algorithm string) bool {
 }
 
 // numbers returns what a Table needs to know of a plan.
-func (r *RuleSpec) numbers(p *PlanSpec) (n limit.Numbers, err error) {
+// zone is that of its calendar, nil without one.
+func (r *RuleSpec) numbers(p *PlanSpec, zone *limit.Zone) (n limit.Numbers, err error) {
+	if err := r.bucket(&n, p, zone); err != nil {
+		return n, err
+	}
+	switch {
+	case !r.Refund.Set:
+	case zone != nil:
+		n.Refunds = n.Bucket
+	default: // at most the limit's own number comes back in a period
+		if n.Refunds, err = limit.NewFixedWindow(p.Rate.Permits, p.Rate.Period); err != nil {
+			return n, err
+		}
+	}
+	if r.Penalty != (PenaltySpec{}) {
+		n.Penalty, err = limit.NewPenalty(r.Penalty.After.Permits, r.Penalty.After.Period, r.Penalty.Block, r.Penalty.Max)
+	}
+	return n, err
+}
+
+// bucket fills in what counts.
+func (r *RuleSpec) bucket(n *limit.Numbers, p *PlanSpec, zone *limit.Zone) (err error) {
 	switch r.Algorithm {
 	case concurrency:
 		n.Slots = true
 		n.Bucket, err = limit.NewConcurrency(p.Concurrency)
 	case fixedWindow:
+		if zone != nil {
+			n.Bucket, err = limit.NewCalendarWindow(p.Rate.Permits, p.Rate.Span, zone)
+			break
+		}
 		n.Bucket, err = limit.NewFixedWindow(p.Rate.Permits, p.Rate.Period)
 	case slidingWindow:
 		n.Bucket, err = limit.NewSlidingWindow(p.Rate.Permits, p.Rate.Period)
 	case slidingLog:
 		n.Bucket, err = limit.NewSlidingLog(p.Rate.Permits, p.Rate.Period)
-	case gcra:
-		n.Carry = p.Burst
-		n.Bucket, err = limit.NewGCRA(p.Rate.Permits, p.Rate.Period, p.Burst)
+	case leakyBucket:
+		n.Carry = 1 + r.places(p)
+		n.Bucket, err = limit.NewLeakyBucket(p.Rate.Permits, p.Rate.Period, r.MaxWait)
 	default:
-		n.Carry = p.Burst
-		n.Bucket, err = limit.NewTokenBucket(p.Rate.Permits, p.Rate.Period, p.Burst)
+		n.Carry = p.Burst + r.places(p)
+		switch {
+		case r.MaxWait > 0:
+			n.Bucket, err = limit.NewPatientBucket(p.Rate.Permits, p.Rate.Period, p.Burst, r.MaxWait)
+		case r.Algorithm == gcra:
+			n.Bucket, err = limit.NewGCRA(p.Rate.Permits, p.Rate.Period, p.Burst)
+		default:
+			n.Bucket, err = limit.NewTokenBucket(p.Rate.Permits, p.Rate.Period, p.Burst)
+		}
 	}
-	if err == nil && r.Refund.Set {
-		// At most the limit's own number comes back in a period.
-		n.Refunds, err = limit.NewFixedWindow(p.Rate.Permits, p.Rate.Period)
+	return err
+}
+
+// places returns how many requests of a key can wait for their turn.
+func (r *RuleSpec) places(p *PlanSpec) int64 {
+	if r.MaxWait == 0 {
+		return 0
 	}
-	return n, err
+	return limit.Places(p.Rate.Permits, p.Rate.Period, r.MaxWait)
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -91,6 +92,9 @@ func (r *Rule) differences(old *Rule) []string {
 	what = append(what, r.tierDifferences(old)...)
 	what = append(what, r.candidateDifferences(old)...)
 	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
+	differ(&what, "calendar", cmp.Or(old.zoneName, "none"), cmp.Or(r.zoneName, "none"))
+	differ(&what, "max_wait", durationText(old.Base.MaxWait), durationText(r.Base.MaxWait))
+	differ(&what, "penalty", old.Penalty, r.Penalty)
 	differ(&what, "key", old.KeyText, r.KeyText)
 	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
 	differ(&what, "known", orAny(old.Known), orAny(r.Known))

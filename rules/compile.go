@@ -84,18 +84,21 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		costs: newCosts(r.Costs), Cost: r.Cost, CostFrom: r.CostFrom, Count: r.Count, Refund: r.Refund,
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
 		InProcess: !r.shares(f.Store),
-		DryRun:    r.DryRun, Reject: r.Reject, MaxKeys: r.MaxKeys,
+		DryRun:    r.DryRun, Penalty: r.Penalty, Reject: r.Reject, MaxKeys: r.MaxKeys,
 		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
 	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
+	if err := rule.setZone(r.Zone, old); err != nil {
+		return nil, &Error{Pos: r.Pos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("zone %s: %v", quote(r.Zone), err)}
+	}
 	if old != nil && old.Live.identity == identity {
 		rule.Live = old.Live
 	} else {
 		rule.Live = &Live{identity: identity}
 	}
 	var err *Error
-	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, f.Store); err != nil {
+	if rule.Base, err = r.compilePlan("", &r.PlanSpec, identity, budget, old.Plan(""), nil, f.Store, rule.zone); err != nil {
 		return nil, err
 	}
 	if r.Candidate != nil {
@@ -107,13 +110,13 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		if r.shares(f.Store) { // a candidate is counted here, where a part of the requests comes by
 			trial = r.share(r.Candidate, f.Store.Replicas)
 		}
-		if rule.Base.Candidate, err = r.compilePlan("", &trial, identity, budget, was, nil, nil); err != nil {
+		if rule.Base.Candidate, err = r.compilePlan("", &trial, identity, budget, was, nil, nil, rule.zone); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Tiers {
 		t := &r.Tiers[i]
-		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, f.Store)
+		plan, err := r.compilePlan(t.Group, &t.PlanSpec, identity, budget, old.Plan(t.Group), rule.Base, f.Store, rule.zone)
 		if err != nil {
 			return nil, err
 		}
@@ -143,6 +146,9 @@ func (r *RuleSpec) identity(ipv6Prefix int) string {
 
 // planIdentity returns the same of two plans of one tier. identity is the rule's.
 func (r *RuleSpec) planIdentity(p *PlanSpec, identity string) string {
+	if r.Zone != "" {
+		return identity + " " + p.Rate.Period.String() + " in " + r.Zone
+	}
 	if isWindow(r.Algorithm) {
 		return identity + " " + p.Rate.Period.String()
 	}

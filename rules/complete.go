@@ -209,6 +209,9 @@ func (c *completer) dependent(top *node) {
 		spec := &c.file.Rules[i]
 		add(rule, partRule, "max_keys", strconv.FormatInt(spec.MaxKeys, 10))
 		c.burst(rule, partRule, &spec.PlanSpec, add)
+		if penalty := rule.named("penalty"); penalty != rule {
+			add(penalty, partPenalty, "max", durationText(spec.Penalty.Max))
+		}
 		if trial := rule.named("candidate"); trial != rule {
 			c.burst(trial, partTrial, spec.Candidate, add)
 		}

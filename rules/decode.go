@@ -258,7 +258,7 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
-	if strings.Contains(n.text, "${") || strings.Contains(n.text, "$$") {
+	if !c.foreign && (strings.Contains(n.text, "${") || strings.Contains(n.text, "$$")) {
 		c.substitute(n)
 	}
 }

@@ -58,7 +58,7 @@ var unset = map[part][]string{
 	partEdit:        {"set", "remove"},
 	partRedirect:    {"to"},
 	partRespond:     {"body"},
-	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "store"},
+	partRule:        {"name", "match", "limit", "reject", "concurrency", "count", "refund", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty"},
 	partTier:        {"limit", "concurrency"},
 	partTrial:       {"limit", "concurrency"},
 	partMatch:       {"path", "method", "host", "ip", "group", "not"},
@@ -74,6 +74,8 @@ var unset = map[part][]string{
 	partCost:        {"header"},
 	partCount:       {"status"},
 	partRefund:      {"status"},
+	partCalendar:    {"zone"},
+	partPenalty:     {"after", "block"},
 }
 
 // dependent are the settings that completer fills in, since what they hold
@@ -86,6 +88,7 @@ var dependent = map[part][]string{
 	partRespond: {"content_type"},
 	partRule:    {"burst", "max_keys"},
 	partTier:    {"burst"},
+	partPenalty: {"max"},
 	partTrial:   {"burst"},
 	partReject:  {"content_type"},
 	partAdmin:   {"listen"},
@@ -102,11 +105,13 @@ var (
 		partUpstream: {"balance": partBalance, "health": partHealth, "tls": partUpstreamTLS},
 		partRoute:    {"redirect": partRedirect, "respond": partRespond, "headers": partHeaders},
 		partHeaders:  {"request": partEdit, "response": partEdit},
-		partRule:     {"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial},
-		partAdmin:    {"token": partSecret},
-		partJWT:      {"secret": partSecret},
-		partStore:    {"redis": partRedis},
-		partRedis:    {"password": partSecret},
+		partRule: {
+			"cost": partCost, "count": partCount, "refund": partRefund, "candidate": partTrial, "calendar": partCalendar, "penalty": partPenalty,
+		},
+		partAdmin: {"token": partSecret},
+		partJWT:   {"secret": partSecret},
+		partStore: {"redis": partRedis},
+		partRedis: {"password": partSecret},
 	}
 	items = map[part]map[string]part{
 		partFile:     {"upstreams": partUpstream, "routes": partRoute, "rules": partRule},

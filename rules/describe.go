@@ -27,6 +27,12 @@ func (r *Rule) Describe() string {
 	if r.Refund.Set {
 		text += "; " + r.Refund.String() + " give it back"
 	}
+	if p := r.Penalty; p != (PenaltySpec{}) {
+		text += fmt.Sprintf("; more refusals than %s block for %s", p.AfterText, durationText(p.Block))
+		if p.Max > p.Block {
+			text += ", each time twice as long, at most " + durationText(p.Max)
+		}
+	}
 	return text
 }
 
@@ -38,13 +44,36 @@ func (p *Plan) Describe() string {
 	case concurrency:
 		return fmt.Sprintf("%d in progress at the same time", p.Concurrency)
 	case fixedWindow:
+		if p.zone != "" {
+			return fmt.Sprintf("%d in each %s of the calendar (%s); up to %d across an edge", p.Permits, spanText(p.Period), p.zone, 2*p.Permits)
+		}
 		return fmt.Sprintf("%d in each %s by the clock (UTC); up to %d across an edge", p.Permits, periodText(p.Period), 2*p.Permits)
 	case slidingWindow:
 		return fmt.Sprintf("about %d in any %s, estimated; never %d", p.Permits, periodText(p.Period), 2*p.Permits)
 	case slidingLog:
 		return fmt.Sprintf("never more than %d in any %s", p.Permits, periodText(p.Period))
 	}
-	return fmt.Sprintf("%d at once, then %s; at most %d in any %s", p.Burst, pace(p.Permits, p.Period), p.Burst+p.Permits, periodText(p.Period))
+	if p.algorithm == leakyBucket {
+		return fmt.Sprintf("1 leaves at once, then %s; %s", pace(p.Permits, p.Period), p.waitText())
+	}
+	text := fmt.Sprintf("%d at once, then %s; at most %d in any %s", p.Burst, pace(p.Permits, p.Period), p.Burst+p.Permits, periodText(p.Period))
+	if p.MaxWait > 0 {
+		text += "; " + p.waitText()
+	}
+	return text
+}
+
+// waitText says how many requests wait, and how long.
+func (p *Plan) waitText() string {
+	return fmt.Sprintf("up to %d wait for their turn, %s at most", p.Places, durationText(p.MaxWait))
+}
+
+// String says what the penalty is: "over 10/m: 5m to 20m", or "none".
+func (p PenaltySpec) String() string {
+	if p == (PenaltySpec{}) {
+		return "none"
+	}
+	return fmt.Sprintf("over %s: %s to %s", p.AfterText, durationText(p.Block), durationText(p.Max))
 }
 
 // LimitText returns the rate as written in the file, or "20 in progress".
@@ -140,11 +169,25 @@ func periodText(d time.Duration) string {
 	return d.String()
 }
 
+// spanText writes the period of a calendar: "day", "week" or "month".
+func spanText(d time.Duration) string {
+	switch d {
+	case day:
+		return "day"
+	case 7 * day:
+		return "week"
+	}
+	return "month"
+}
+
 // PolicyItem returns the parameters of the plan's item in the RateLimit-Policy
 // field (draft-ietf-httpapi-ratelimit-headers-11): q units in w whole seconds.
 // For a bucket those are its size and the time it takes to fill, rounded up; for
-// a window its limit and its period.
+// a leaky bucket its places and its period, for a window its limit and its period, which of a calendar's month is 31 days.
 func (p *Plan) PolicyItem() (q, w int64) {
+	if p.algorithm == leakyBucket {
+		return p.Places, int64(p.Period / time.Second)
+	}
 	if !hasBurst(p.algorithm) {
 		return p.Permits, int64(p.Period / time.Second)
 	}

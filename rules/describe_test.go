@@ -44,6 +44,43 @@ func TestRulesAreDescribedInPlainNumbers(t *testing.T) {
 	}
 }
 
+func TestCalendarsAreDescribedByTheirZone(t *testing.T) {
+	for limit, want := range map[string][2]string{
+		"1000/day":     {"1000 in each day of the calendar (Europe/Berlin); up to 2000 across an edge", `"a";q=1000;w=86400`},
+		"5 per week":   {"5 in each week of the calendar (Europe/Berlin); up to 10 across an edge", `"a";q=5;w=604800`},
+		"7 / 1 month":  {"7 in each month of the calendar (Europe/Berlin); up to 14 across an edge", `"a";q=7;w=2678400`},
+		"7 / 1 months": {"7 in each month of the calendar (Europe/Berlin); up to 14 across an edge", `"a";q=7;w=2678400`},
+	} {
+		p := compile(t, oneRule("limit: "+limit+", algorithm: fixed_window, calendar: {zone: Europe/Berlin}"), nil).Rules[0].Base
+		if p.Describe() != want[0] || p.Policy() != want[1] {
+			t.Errorf("%s: %q and %s, want %q and %s", limit, p.Describe(), p.Policy(), want[0], want[1])
+		}
+	}
+}
+
+func TestQueuesAndPenaltiesAreDescribed(t *testing.T) {
+	for rule, want := range map[string][2]string{
+		// ⌊1.25 s · 10/s⌋ = 12 places.
+		"limit: 10/s, algorithm: leaky_bucket, max_wait: 1250ms": {
+			"1 leaves at once, then 1 every 100ms; up to 12 wait for their turn, 1.25s at most", `"a";q=12;w=1`,
+		},
+		"limit: 100/m, max_wait: 3s": {
+			"100 at once, then 1 every 600ms; at most 200 in any minute; up to 5 wait for their turn, 3s at most", `"a";q=100;w=60`,
+		},
+		"limit: 10/s, penalty: {after: 20/m, block: 1m}": {
+			"10 at once, then 1 every 100ms; at most 20 in any second; more refusals than 20/m block for 1m, each time twice as long, at most 4m", `"a";q=10;w=1`,
+		},
+		"concurrency: 3, penalty: {after: 5/m, block: 1h, max: 1h}": {
+			"3 in progress at the same time; more refusals than 5/m block for 1h", `"a";q=3;qu="concurrent-requests"`,
+		},
+	} {
+		r := compile(t, oneRule(rule), nil).Rules[0]
+		if r.Describe() != want[0] || r.Base.Policy() != want[1] {
+			t.Errorf("%s: %q and %s, want %q and %s", rule, r.Describe(), r.Base.Policy(), want[0], want[1])
+		}
+	}
+}
+
 func TestPolicyIsAnItemOfTheField(t *testing.T) {
 	s := compile(t, "upstream: http://a\nrules: [{name: per-key, limit: 10/s, burst: 20}]\n", nil)
 	if got, want := s.Rules[0].Base.Policy(), `"per-key";q=20;w=2`; got != want {

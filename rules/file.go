@@ -125,6 +125,14 @@ type RuleSpec struct {
 	Tiers []TierSpec
 	// Algorithm is the name of the algorithm, "concurrency" for requests in progress.
 	Algorithm string
+	// Zone is the name of the time zone whose calendar a fixed window goes by; "" is
+	// none, and windows are aligned to Unix time.
+	Zone string
+	// MaxWait is how long a request is held for its turn, instead of being refused;
+	// 0 is not at all. At most limit.MaxWait.
+	MaxWait time.Duration
+	// Penalty is what repeated refusals earn.
+	Penalty PenaltySpec
 	// Cost is how many units a request takes that none of Costs names; with CostFrom
 	// what it reserves.
 	Cost int64
@@ -152,6 +160,15 @@ type RuleSpec struct {
 type TierSpec struct {
 	Group string
 	PlanSpec
+}
+
+// PenaltySpec says what repeated refusals earn. The zero PenaltySpec is nothing.
+type PenaltySpec struct {
+	// After are the refusals that go unpunished, AfterText as written.
+	After     Rate
+	AfterText string
+	// Block is how long the first block takes, Max how long any does at most.
+	Block, Max time.Duration
 }
 
 // Reject is the answer to a request over a limit. In Detail, Body and the values

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gateway/limit"
 )
 
 // Rate is a number of permits in a time. Both are at least 1; the period is at
@@ -15,6 +17,9 @@ import (
 type Rate struct {
 	Permits int64
 	Period  time.Duration
+	// Span is limit.Week or limit.Month for a period of that name, which only a
+	// calendar has; Period is then 7 or 31 days. Else it is 0.
+	Span limit.Span
 }
 
 const (
@@ -69,11 +74,41 @@ func parseRate(text string) (Rate, *TextError) {
 	if permits < 1 {
 		return Rate{}, whole(text, "a limit is at least 1", "to refuse requests altogether, use block")
 	}
-	length, err := parsePeriod(number, unit)
+	length, span, err := parsePeriod(number, unit)
 	if err != nil {
 		return Rate{}, whole(text, err.Msg, err.Hint)
 	}
-	return Rate{Permits: permits, Period: length}, nil
+	return Rate{Permits: permits, Period: length, Span: span}, nil
+}
+
+// plainRate reads a rate whose period needs no calendar.
+func plainRate(text string) (Rate, *TextError) {
+	rate, err := parseRate(text)
+	switch {
+	case err != nil:
+		return Rate{}, err
+	case rate.Span == limit.Week:
+		return Rate{}, whole(text, "a week needs a calendar", "write 7d, or add algorithm: fixed_window and calendar: { zone: UTC }")
+	case rate.Span == limit.Month:
+		return Rate{}, whole(text, "a month needs a calendar", "write 30d, or add algorithm: fixed_window and calendar: { zone: UTC }")
+	}
+	return rate, nil
+}
+
+// calendarRate reads a rate whose period is one day, week or month.
+func calendarRate(text string) (Rate, *TextError) {
+	rate, err := parseRate(text)
+	if err != nil {
+		return Rate{}, err
+	}
+	if rate.Period == day {
+		rate.Span = limit.Day
+	}
+	if rate.Span == 0 {
+		count := strconv.FormatInt(rate.Permits, 10)
+		return Rate{}, whole(text, "a calendar has windows of a day, a week or a month", "write "+count+"/day, "+count+"/week or "+count+"/month, or leave the calendar out")
+	}
+	return rate, nil
 }
 
 // cutRate splits a rate where it says "per".
@@ -87,33 +122,37 @@ func cutRate(text string) (count, period string, ok bool) {
 }
 
 // parsePeriod reads the second half of a rate: a unit, or some of it.
-func parsePeriod(number, unit string) (time.Duration, *TextError) {
+func parsePeriod(number, unit string) (time.Duration, limit.Span, *TextError) {
 	n, per := int64(1), units[unit]
 	if number != "" {
 		var err *TextError
 		switch n, err = parseWhole(number); {
 		case err != nil && strings.Contains(number, "."):
-			return 0, whole(unit, "a period is a whole number of units", "write it in a smaller unit: 90s for 1.5m")
+			return 0, 0, whole(unit, "a period is a whole number of units", "write it in a smaller unit: 90s for 1.5m")
 		case err != nil:
-			return 0, err
+			return 0, 0, err
 		case n < 1:
-			return 0, whole(unit, "a period of "+number+" "+unit, "a period is at least 1s")
+			return 0, 0, whole(unit, "a period of "+number+" "+unit, "a period is at least 1s")
 		}
 	}
 	switch name := strings.TrimSuffix(unit, "s"); {
 	case unit == "":
-		return 0, whole(unit, "a period needs a unit", "write "+number+"s, "+number+"m, "+number+"h or "+number+"d")
-	case name == "week" || name == "month":
+		return 0, 0, whole(unit, "a period needs a unit", "write "+number+"s, "+number+"m, "+number+"h or "+number+"d")
+	case (name == "week" || name == "month") && n > 1:
 		days := map[string]int64{"week": 7, "month": 30}[name] * min(n, 366)
-		return 0, whole(unit, "a "+name+" needs a calendar, which is not supported by this version", "write "+strconv.FormatInt(days, 10)+"d")
+		return 0, 0, whole(unit, "a calendar has windows of one "+name, "write "+strconv.FormatInt(days, 10)+"d")
+	case name == "week":
+		return 7 * day, limit.Week, nil
+	case name == "month":
+		return 31 * day, limit.Month, nil
 	case per == 0 && !isWord(unit):
-		return 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", "")
+		return 0, 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", "")
 	case per == 0:
-		return 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", didYouMean(unit, unitNames))
+		return 0, 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", didYouMean(unit, unitNames))
 	case n > int64(maxPeriod/per):
-		return 0, whole(unit, "a period over 366d", "")
+		return 0, 0, whole(unit, "a period over 366d", "")
 	}
-	return time.Duration(n) * per, nil
+	return time.Duration(n) * per, 0, nil
 }
 
 var fraction = regexp.MustCompile(`^\d{1,15}\.\d{1,15}$`)

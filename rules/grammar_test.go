@@ -39,7 +39,7 @@ func TestRatesAreRead(t *testing.T) {
 		{"1000000000000000/s", 1e15, time.Second},
 	} {
 		got, err := parseRate(tt.text)
-		if err != nil || got != (Rate{tt.permits, tt.period}) {
+		if err != nil || got != (Rate{Permits: tt.permits, Period: tt.period}) {
 			t.Errorf("parseRate(%q) = %v, %v; want %d in %v", tt.text, got, err, tt.permits, tt.period)
 		}
 	}
@@ -76,13 +76,14 @@ func TestRatesThatCannotBeMeantAreRefused(t *testing.T) {
 		{"100/minuet", `unknown unit "minuet"; use s, m, h or d`, `did you mean "minute"?`},
 		{"100/mins", `unknown unit "mins"; use s, m, h or d`, `did you mean "min"?`},
 		{"100/ms", `unknown unit "ms"; use s, m, h or d`, ""},
-		{"1/week", "a week needs a calendar, which is not supported by this version", "write 7d"},
-		{"1/2months", "a month needs a calendar, which is not supported by this version", "write 60d"},
+		{"1/week", "a week needs a calendar", "write 7d, or add algorithm: fixed_window and calendar: { zone: UTC }"},
+		{"1 per month", "a month needs a calendar", "write 30d, or add algorithm: fixed_window and calendar: { zone: UTC }"},
+		{"1/2months", "a calendar has windows of one month", "write 60d"},
 		{"1/367d", "a period over 366d", ""},
 		{"1/99999999999999999s", "a number over 1,000,000,000,000,000", ""},
 		{"1000000000000001/s", "a number over 1,000,000,000,000,000", ""},
 	} {
-		got, err := parseRate(tt.text)
+		got, err := plainRate(tt.text)
 		if err == nil {
 			t.Errorf("parseRate(%q) = %v; want an error", tt.text, got)
 		} else if err.Msg != tt.msg || err.Hint != tt.hint {
@@ -204,7 +205,7 @@ func TestEverySpellingOfARateIsRead(t *testing.T) {
 		permits := wholeNumber(t, 1, 1_000_000_000_000_000, "permits")
 		unit := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}).Draw(t, "unit")
 		per := rapid.SampledFrom([]string{"/", " per ", "r/"}).Draw(t, "per")
-		want := Rate{permits.value, unit}
+		want := Rate{Permits: permits.value, Period: unit}
 		text := permits.text + per
 		if rapid.Bool().Draw(t, "times") {
 			times := wholeNumber(t, 1, int64(366*24*time.Hour/unit), "times")

@@ -85,9 +85,9 @@ func manualRule() map[part][]manualEntry {
 			{"max_keys", number(1000, maxNumber), "The most keys that this rule remembers. Default that of the file."},
 			{"fail", oneWord(failures), "When the rule cannot decide, since the store is down, memory is full or the body cannot be read: count in this process, let through, or refuse with 503, 400 or 413."},
 			{"max_wait", aDuration(), "Hold a request up to so long instead of refusing it; at most 60s."},
-			{"penalty", settingsOf("penalty"), "A block that repeated refusals earn."},
+			{"penalty", settingsOf(partPenalty), "A block that repeated refusals earn."},
 			{"candidate", settingsOf("candidate"), "Numbers that are counted beside those in force and never enforced."},
-			{"calendar", settingsOf("calendar"), "fixed_window of 1day, 1week or 1month that begins at local midnight, on Monday or on the 1st."},
+			{"calendar", settingsOf(partCalendar), "fixed_window of 1day, 1week or 1month that begins at local midnight, on Monday or on the 1st."},
 			{"dry_run", yesOrNo(), "Decide, count and log, and never refuse."},
 			{"reject", settingsOf(partReject), "The answer to a request that this rule refuses."},
 		},
@@ -101,12 +101,12 @@ func manualRule() map[part][]manualEntry {
 			{"burst", number(1, maxNumber), "The most at one instant. Default the number in limit."},
 			{"concurrency", number(1, maxNumber), "How many requests may be in progress."},
 		},
-		"penalty": {
+		partPenalty: {
 			{"after", aRate(), "More refusals than this block the key."},
 			{"block", aDuration(), "For how long; twice as long at each repeat."},
 			{"max", aDuration(), "The longest block. Default 4 times block."},
 		},
-		"calendar": {
+		partCalendar: {
 			{"zone", anyText(), "The time zone, like Europe/Berlin."},
 		},
 		partCost: {

@@ -36,7 +36,7 @@ func TestTheFiveLineFileHasTheDefaults(t *testing.T) {
 		t.Errorf("routes %+v", f.Routes)
 	}
 	r := f.Rules[0]
-	if r.Name != "per-ip" || r.Rate != (Rate{100, time.Minute}) || r.Burst != 100 || r.BurstGiven || r.Algorithm != "token_bucket" ||
+	if r.Name != "per-ip" || r.Rate != (Rate{Permits: 100, Period: time.Minute}) || r.Burst != 100 || r.BurstGiven || r.Algorithm != "token_bucket" ||
 		r.MaxKeys != 1_000_000 || r.Reject.Status != 429 || r.MatchText != "/**" || r.LimitPos.String() != "gateway.yaml:5:12" {
 		t.Errorf("rule %+v", r)
 	}
@@ -69,7 +69,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	if diff := cmp.Diff(wantReject, login.Reject); diff != "" {
 		t.Errorf("reject of login (-want +got):\n%s", diff)
 	}
-	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{5, 15 * time.Minute}) {
+	if login.Burst != 0 || !login.DryRun || login.Missing.String() != "reject" || login.Rate != (Rate{Permits: 5, Period: 15 * time.Minute}) {
 		t.Errorf("login %+v", login)
 	}
 	if f.Timeouts.Tunnel != 24*time.Hour || f.Limits != (Limits{32 << 10, 50, 8000, 5000, 20}) || f.ShutdownDelay != 0 || f.Admin.Addr != "0.0.0.0:9901" || !f.Admin.Token.Is("0123456789abcdef0123456789abcdef") ||

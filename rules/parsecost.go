@@ -163,6 +163,9 @@ func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
 		if hasBurst(r.Algorithm) {
 			size, what = s.Burst, "burst"
 		}
+		if r.Algorithm == leakyBucket && r.MaxWait > 0 { // one leaves at once, and so many wait
+			size, what = 1+r.places(s), "queue, and what leaves at once,"
+		}
 		fits := size == 0 || cost <= size
 		if !fits {
 			p.failAt(v, "", "cost %d can never pass: the %s%s is %d", cost, what, of, size)

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"gateway/limit"
 )
 
 var (
@@ -94,11 +97,15 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 		r.Reject = p.reject(v, r.Reject, where)
 	}
 	p.key(c, &r)
+	p.calendar(c, &r)
+	p.maxWait(c, &r)
 	p.numbers(c, &r, where)
 	p.tiers(c, &r)
 	p.candidate(c, &r)
 	p.known(c, &r)
 	p.costs(c, &r)
+	p.penalty(c, &r)
+	p.turns(c, &r)
 	if v := c.get("store"); v != nil {
 		if text, ok := p.textLike(v, "store", "memory"); ok && text != "memory" {
 			p.failAt(v, "write store: memory, or leave it out for the file's store", "store %s: a rule has only memory for itself", quote(text))
@@ -227,7 +234,9 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 		p.failAt(c.node, "add limit: 100/m", "no limit%s", where)
 	}
 	if burstNode != nil {
-		if !hasBurst(r.Algorithm) {
+		if r.Algorithm == leakyBucket {
+			p.failAt(c.keys["burst"], "remove it", "burst with leaky_bucket, which lets one request leave at a time")
+		} else if !hasBurst(r.Algorithm) {
 			p.failAt(c.keys["burst"], "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
 		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
 			to.Burst, to.BurstGiven = burst, true
@@ -241,7 +250,11 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 		return
 	}
 	p.show(limitNode)
-	rate, err := parseRate(text)
+	read, zone := plainRate, (*limit.Zone)(nil)
+	if c.has("calendar") || r.Zone != "" { // what is wrong with that has been said
+		read, zone = calendarRate, limit.NewZone(time.UTC)
+	}
+	rate, err := read(text)
 	if err != nil {
 		p.failText(limitNode, "limit", err)
 		return
@@ -250,7 +263,11 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	if hasBurst(r.Algorithm) && !to.BurstGiven {
 		to.Burst = rate.Permits
 	}
-	if _, err := r.numbers(to); err != nil {
+	if r.Algorithm == leakyBucket {
+		p.hasPlace(limitNode, r, to)
+		return
+	}
+	if _, err := r.numbers(to, zone); err != nil {
 		if burstNode == nil {
 			burstNode = limitNode
 		}
@@ -271,6 +288,12 @@ func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	}
 	if c.has("algorithm") {
 		p.failAt(c.keys["algorithm"], "remove it", "algorithm with concurrency: requests in progress are counted in one way")
+	}
+	if c.has("calendar") {
+		p.failAt(c.keys["calendar"], "remove it", "calendar with concurrency: requests in progress are counted whatever the date")
+	}
+	if c.has("max_wait") {
+		p.failAt(c.keys["max_wait"], "remove it", "max_wait with concurrency: nobody knows when a request ends")
 	}
 	for _, name := range []string{"limit", "burst", "algorithm"} {
 		c.get(name) // read, so that nothing else is said about it

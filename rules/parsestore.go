@@ -237,11 +237,17 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 	if !r.shares(p.file.Store) {
 		return
 	}
+	for _, name := range []string{"max_wait", "penalty", "calendar"} {
+		if c.has(name) {
+			p.failAt(c.keys[name], "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", name)
+			return
+		}
+	}
 	for plan := range r.plans() {
 		if plan.Rate.Permits == 0 && plan.Concurrency == 0 {
 			continue // which is an error by now
 		}
-		if _, err := r.numbers(plan); err != nil {
+		if _, err := r.numbers(plan, nil); err != nil {
 			continue
 		}
 		if _, err := r.shared(plan, "", ""); err == nil {

@@ -53,6 +53,10 @@ type Plan struct {
 	Permits int64
 	Period  time.Duration
 	Burst   int64
+	// Places is how many requests of a key can wait for their turn, MaxWait how long
+	// at most; 0 where none does.
+	Places  int64
+	MaxWait time.Duration
 	// Live holds its counters.
 	Live *PlanLive
 	// Gen is the generation of the Table that holds Numbers: what a Claim names.
@@ -66,6 +70,7 @@ type Plan struct {
 	Shared *limit.Shared
 
 	algorithm string
+	zone      string // of its calendar; "" is none
 	policy    string
 	group     *Group        // of the tier
 	slots     *atomic.Int64 // of a tier that counts requests in progress: see limit.Claim.Most
@@ -80,8 +85,9 @@ type PlanLive struct {
 	// requests in progress counted.
 	Table *limit.Table
 	// What was decided under the plan, counted by the front door; for a candidate,
-	// what would have been.
-	Allowed, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
+	// what would have been. Allowed are those that passed at once, Waited those that
+	// were given a turn; Blocked were refused for what the key did before.
+	Allowed, Waited, Rejected, DryRunRejected, FailedClosed, Blocked atomic.Int64
 
 	slots    atomic.Int64 // as many requests in progress as the plan in force allows
 	identity string       // what it was made for: see RuleSpec.planIdentity
@@ -89,8 +95,9 @@ type PlanLive struct {
 
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of was, the same plan of the same rule of the list in force, if there
-// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil when that is to be made.
-func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, store *StoreSpec) (*Plan, *Error) {
+// is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil
+// when that is to be made; zone is that of the rule's calendar, or nil.
+func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string, budget *limit.Budget, was, base *Plan, store *StoreSpec, zone *limit.Zone) (*Plan, *Error) {
 	here, identity := *spec, r.planIdentity(spec, ruleIdentity)
 	var shared *limit.Shared
 	var err error
@@ -100,7 +107,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 	}
 	numbers := limit.Numbers{}
 	if err == nil {
-		numbers, err = r.numbers(&here)
+		numbers, err = r.numbers(&here, zone)
 	}
 	if err != nil {
 		return nil, &Error{Pos: spec.LimitPos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("limit %s: %v", quote(spec.Limit), err)}
@@ -109,6 +116,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 		Tier: tier, Limit: spec.Limit, Concurrency: spec.Concurrency,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
 		Numbers: numbers, Shared: shared, algorithm: r.Algorithm, inTable: here.Concurrency,
+		zone: r.Zone, MaxWait: r.MaxWait, Places: r.places(spec),
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0
@@ -145,13 +153,15 @@ func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 }
 
 // Size returns the most units that a client can have at once: the burst of a
-// bucket, the limit of a window, the requests in progress.
+// bucket, the limit of a window, the places of a leaky bucket, the requests in progress.
 func (p *Plan) Size() int64 {
 	switch {
 	case p.algorithm == concurrency:
 		return p.Concurrency
 	case hasBurst(p.algorithm):
 		return p.Burst
+	case p.algorithm == leakyBucket:
+		return p.Places
 	}
 	return p.Permits
 }

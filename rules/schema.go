@@ -122,6 +122,10 @@ func together(p part) object {
 		}
 		return with(all...)
 	}
+	is := func(name string, words ...string) object { // a setting that is one of these
+		return with(has(name), inside(name, object{"enum": words}))
+	}
+	plain := not(object{"type": "string", "pattern": `(?:week|month)s?\s*$`}) // a rate that needs no calendar
 	switch p {
 	case partFile:
 		var source []object
@@ -159,10 +163,14 @@ func together(p part) object {
 			"required": []string{"name"},
 			"allOf": []object{
 				{"oneOf": []object{has("limit"), has("concurrency")}},
-				when(has("concurrency"), with(none("burst", "algorithm", "count", "refund", "cost"), tier(with(has("concurrency"), none("limit", "burst"))))),
+				when(has("concurrency"), with(none("burst", "algorithm", "count", "refund", "cost", "max_wait", "calendar"), tier(with(has("concurrency"), none("limit", "burst"))))),
 				when(has("limit"), tier(with(has("limit"), none("concurrency")))),
 				when(windows, with(none("burst"), tier(none("burst")))),
 				notBoth("count", "refund"),
+				when(not(has("calendar")), with(inside("limit", plain), tier(inside("limit", plain)))),
+				when(has("calendar"), with(has("algorithm"), inside("algorithm", anyOf(object{"enum": []string{fixedWindow}}, ref("variable"))))),
+				when(is("algorithm", fixedWindow, slidingWindow, slidingLog), none("max_wait")),
+				when(is("algorithm", leakyBucket), with(has("max_wait"), none("count", "refund"), inside("cost", not(with(object{"type": "object"}, has("header")))))),
 			},
 		}
 	case partRoute:
@@ -201,6 +209,10 @@ func together(p part) object {
 		return anyOf(has("token"), inside("listen", anyOf(loopAddress().schema, object{"enum": []string{"off"}})))
 	case partSecret, partJWT:
 		return object{"minProperties": 1, "maxProperties": 1}
+	case partPenalty:
+		return with(has("after", "block"), inside("after", plain))
+	case partCalendar:
+		return has("zone")
 	case partCount:
 		return has("status")
 	case partRefund:

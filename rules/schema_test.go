@@ -127,6 +127,7 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
+		"store-with-calendar", "store-with-leaky", "store-with-max-wait", "store-with-penalty",
 		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
 		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
@@ -142,7 +143,12 @@ var beyond = map[string][]string{
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
 		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-timeout-long",
 		"store-timeout-none", "tier-fills-too-slowly",
-		"tier-smaller-than-the-cost",
+		"tier-smaller-than-the-cost", "calendar-period-30d", "calendar-period-an-hour", "calendar-tier-period", "leaky-cost-can-never-pass",
+		"leaky-less-than-a-place", "leaky-max-wait-zero", "leaky-slower-than-a-minute", "leaky-tier-without-a-place", "max-wait-over-a-minute",
+		"penalty-block-too-short", "penalty-max-below-block", "penalty-max-zero",
+	},
+	"is in the time zone database": {
+		"calendar-zone-empty", "calendar-zone-europe-berlin", "calendar-zone-europe-brelin", "calendar-zone-local", "calendar-zone-new-york", "calendar-zone-utc",
 	},
 	"asks what matches take, together": {
 		"block-every-address", "block-everything", "cost-patterns-equally-specific", "cost-patterns-hosts-overlap", "match-not-everything",

@@ -61,6 +61,8 @@ type Rule struct {
 	// DryRun says that it decides and counts but never refuses, Switched that the file
 	// says otherwise.
 	DryRun, Switched bool
+	// Penalty is what repeated refusals earn.
+	Penalty PenaltySpec
 	// Reject is the answer to a request it refuses.
 	Reject Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each
@@ -73,6 +75,9 @@ type Rule struct {
 	MatchText, KeyText string
 	// Pos is where it is in the file.
 	Pos Pos
+
+	zone     *limit.Zone // of its calendar, or nil
+	zoneName string
 
 	match  *Match
 	recipe *Recipe

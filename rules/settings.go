@@ -31,6 +31,8 @@ const (
 	partCost     part = "cost"
 	partCount    part = "count"
 	partRefund   part = "refund"
+	partCalendar part = "calendar"
+	partPenalty  part = "penalty"
 	partHealth   part = "health"
 	partBalance  part = "balance"
 	partSecret   part = "secret"
@@ -85,9 +87,8 @@ var settings = map[part]names{
 	partRule: {
 		known: []string{
 			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store",
+			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty",
 		},
-		later: []string{"max_wait", "penalty", "calendar"},
 	},
 	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
 	partPath:     {known: []string{"regex"}},
@@ -104,6 +105,8 @@ var settings = map[part]names{
 	partCost:     {known: []string{"header", "reserve", "max"}},
 	partCount:    {known: []string{"status"}},
 	partRefund:   {known: []string{"status", "upstream_error"}},
+	partCalendar: {known: []string{"zone"}},
+	partPenalty:  {known: []string{"after", "block", "max"}},
 	partLog:      {known: []string{"level", "format", "access", "redact"}},
 }
 
@@ -112,8 +115,7 @@ type choice names
 
 var (
 	algorithms = choice{
-		known: []string{tokenBucket, gcra, fixedWindow, slidingWindow, slidingLog},
-		later: []string{"leaky_bucket"},
+		known: []string{tokenBucket, gcra, fixedWindow, slidingWindow, slidingLog, leakyBucket},
 	}
 	failures         = choice{known: []string{"local", "open", "closed"}}
 	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
@@ -147,7 +149,7 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "requests_per_unit": "limit", "rps": "limit", "rpm": "limit",
 		"period": "limit", "window": "limit", "unit": "limit", "capacity": "burst", "nodelay": "burst",
 		"path": "match", "paths": "match", "method": "match", "methods": "match", "host": "match", "pattern": "match",
-		"by": "key", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
+		"by": "key", "delay": "max_wait", "queue": "max_wait", "ban": "penalty", "timezone": "calendar", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
 	},
 	partFile: {
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
@@ -185,6 +187,8 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "rps": "limit", "capacity": "burst",
 	},
 	partGroupFile: {"path": "file", "values_file": "file", "url": "file"},
+	partPenalty:   {"threshold": "after", "ban": "block", "duration": "block", "time": "block", "bantime": "block", "ban_time": "block", "limit": "after", "maximum": "max"},
+	partCalendar:  {"timezone": "zone", "time_zone": "zone", "tz": "zone", "location": "zone"},
 	partRedirect:  {"url": "to", "location": "to", "target": "to", "code": "status"},
 	partEdit:      {"add": "set", "unset": "remove", "delete": "remove", "del": "remove"},
 	partOverload:  {"max_requests": "max_in_flight", "limit": "max_in_flight", "concurrency": "max_in_flight"},

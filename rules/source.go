@@ -55,8 +55,9 @@ type source struct {
 	isIncluded bool
 	incomplete bool // one of them is missing: what is missed may be in it
 
-	patterns int // alternatives of all matches so far
-	regexps  int // the size of all regular expressions so far
+	foreign  bool // the file is none of ours: a $ means nothing in it
+	patterns int  // alternatives of all matches so far
+	regexps  int  // the size of all regular expressions so far
 	// The maps of the section of the rule that is being read.
 	ruleValues, ruleKeys map[string]*node
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
@@ -290,9 +291,9 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	return e
 }
 
-// writtenSecret finds a line with a secret written out, or the URL of a store with one,
-// which is not shown, also when something else is wrong with it: one of the gateway,
-// or one of a header that is set on messages.
+// writtenSecret finds a line with a secret written out, which is not shown, also
+// when something else is wrong with it: one of the gateway, one of a header that is
+// set on messages, or the URL of a store with one.
 var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|x-api-key|x-auth-token))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.

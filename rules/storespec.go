@@ -121,7 +121,7 @@ func (r *RuleSpec) mostTaken() int64 {
 
 // shared returns how a store counts spec. identity is that of the plan.
 func (r *RuleSpec) shared(spec *PlanSpec, tier, identity string) (*limit.Shared, error) {
-	n, err := r.numbers(spec)
+	n, err := r.numbers(spec, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func TestEveryMisspellingOfAUnitIsRecognised(t *testing.T) {
 		if units[word] != 0 {
 			return didYouMean(word, unitNames)
 		}
-		_, err := parsePeriod("", word)
+		_, _, err := parsePeriod("", word)
 		return err.Hint
 	})
 }

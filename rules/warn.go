@@ -172,8 +172,12 @@ func (p *parser) warnRule(r *RuleSpec) {
 	}
 	for s := range r.plans() {
 		p.warnAlgorithm(r, s)
-		if s.Rate.Period >= time.Hour && !s.BurstGiven && s.Rate.Permits > 1 && !p.covered(r, shorter) {
-			p.warn(s.LimitPos, len(s.Limit), "add a burst, or a rule with a shorter period",
+		if s.Rate.Period >= time.Hour && !s.BurstGiven && r.Algorithm != leakyBucket && s.Rate.Permits > 1 && !p.covered(r, shorter) {
+			hint := "add a burst, or a rule with a shorter period"
+			if !hasBurst(r.Algorithm) {
+				hint = "add a rule with a shorter period"
+			}
+			p.warn(s.LimitPos, len(s.Limit), hint,
 				"all %d of %s may come in one second: a long period without burst, and no shorter rule on the same requests", s.Rate.Permits, s.Limit)
 		}
 	}

@@ -63,6 +63,8 @@ type ruleExplanation struct {
 	Room      int       `json:"room"` // for so many of the requests
 	Remaining int64     `json:"remaining"`
 	Wait      float64   `json:"wait_seconds,omitempty"` // of the first without room; -1 is for ever
+	Held      int       `json:"held,omitempty"`         // of those with room so many wait for their turn
+	Longest   float64   `json:"held_seconds,omitempty"` // so long at most
 	text      []fmt.Stringer
 
 	Candidate *candidateExplanation `json:"candidate,omitempty"` // counted, never enforced
@@ -149,7 +151,10 @@ func newRuleExplanation(e *rules.Explanation, tries []proxy.Try) ruleExplanation
 			switch {
 			case take.Rule != e.Rule:
 			case take.Result.OK:
-				r.Room++
+				if r.Room++; take.Result.Wait > 0 {
+					r.Held++
+					r.Longest = max(r.Longest, take.Result.Wait.Seconds())
+				}
 			case !full:
 				full = true
 				if r.Wait = take.Result.Wait.Seconds(); take.Result.Wait < 0 {
@@ -312,6 +317,9 @@ func (r *ruleExplanation) room(of int) string {
 		text = "has no room before " + shortDuration(r.Wait)
 	default:
 		text += ", and again in " + shortDuration(r.Wait)
+	}
+	if r.Held > 0 {
+		text += fmt.Sprintf("; %d of them wait for their turn, %s at most", r.Held, shortDuration(r.Longest))
 	}
 	if r.DryRun {
 		text += " (dry run: never refuses)"

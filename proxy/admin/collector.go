@@ -26,6 +26,7 @@ var (
 
 	requests  = desc("requests_total", "Requests answered; code 499 when the client left first.", "route", "method", "code")
 	inFlight  = desc("requests_in_flight", "Requests in progress, tunnels included.", "route")
+	waiting   = desc("requests_waiting", "Requests that wait for their turn.")
 	duration  = desc("request_duration_seconds", "Time from a request to the end of its answer.", "route")
 	overhead  = desc("overhead_seconds", "The gateway's own time before a request goes to its upstream.")
 	bytesIn   = desc("request_bytes_total", "Bytes of request bodies.", "route")
@@ -59,7 +60,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, configInfo, requests, inFlight, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
+		buildInfo, configInfo, requests, inFlight, waiting, duration, overhead, bytesIn, bytesOut, forwarded, dropped, conns, refused, shed,
 		decisions, units, nearLimit, keys, evictions, upRequests, upDuration, upUp, upPanic, upChecks, expiry, reloads, reloadOK, reloadSuccess,
 		storeUp, storeDuration, storeErrors, storeLeases,
 	} {
@@ -92,6 +93,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter(bytesIn, float64(r.RequestBytes), r.Route)
 		counter(bytesOut, float64(r.ResponseBytes), r.Route)
 	}
+	gauge(waiting, float64(g.Waiting()))
 	histogram(overhead, proxy.OverheadBounds, g.Overhead())
 	counter(forwarded, float64(g.UntrustedForwarded()))
 	var lost int64

@@ -44,7 +44,7 @@ type tally struct{ Allowed, Refused, WouldRefuse int64 }
 // tallyOf reads the counters of all plans of r together.
 func tallyOf(r *rules.Rule) (t tally) {
 	for p := range r.Plans() {
-		t.Allowed += p.Live.Allowed.Load()
+		t.Allowed += p.Live.Allowed.Load() + p.Live.Waited.Load()
 		t.Refused += p.Live.Rejected.Load() + p.Live.FailedClosed.Load() + p.Live.Blocked.Load()
 		t.WouldRefuse += p.Live.DryRunRejected.Load()
 	}

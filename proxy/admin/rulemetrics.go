@@ -17,11 +17,12 @@ var verdicts = []struct {
 	can    func(*rules.Rule, *rules.Plan) bool // whether the plan of the rule can ever decide so
 }{
 	{"allowed", func(p *rules.Plan) int64 { return p.Live.Allowed.Load() }, func(*rules.Rule, *rules.Plan) bool { return true }},
-	{"blocked", func(p *rules.Plan) int64 { return p.Live.Blocked.Load() }, func(*rules.Rule, *rules.Plan) bool { return false }},
+	{"blocked", func(p *rules.Plan) int64 { return p.Live.Blocked.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return r.Penalty != (rules.PenaltySpec{}) && !r.DryRun }},
 	{"candidate_rejected", candidateRejected, func(_ *rules.Rule, p *rules.Plan) bool { return p.Candidate != nil }},
 	{"dry_run_rejected", func(p *rules.Plan) int64 { return p.Live.DryRunRejected.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return r.DryRun }},
 	{"failed_closed", func(p *rules.Plan) int64 { return p.Live.FailedClosed.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return r.Closed && !r.DryRun }},
 	{"rejected", func(p *rules.Plan) int64 { return p.Live.Rejected.Load() }, func(r *rules.Rule, _ *rules.Plan) bool { return !r.DryRun }},
+	{"waited", func(p *rules.Plan) int64 { return p.Live.Waited.Load() }, func(r *rules.Rule, p *rules.Plan) bool { return p.MaxWait > 0 && !r.DryRun }},
 }
 
 // candidateRejected returns how many requests the candidate of p would have refused.

@@ -147,6 +147,8 @@ type PlanStatus struct {
 	WouldRefuse  int64  `json:"would_refuse"`
 	FailedClosed int64  `json:"failed_closed"`
 	Blocked      int64  `json:"blocked"`
+	// Waited are those of Allowed that waited for their turn.
+	Waited int64 `json:"waited"`
 }
 
 // CandidateStatus is what a candidate would have decided of all requests that the
@@ -244,7 +246,7 @@ func ruleStatus(r *rules.Rule, h *History, now time.Time) RuleStatus {
 	for p := range r.Plans() {
 		s.Plans = append(s.Plans, PlanStatus{
 			Tier: p.Tier, Limit: p.LimitText(), Means: p.Describe(),
-			Allowed: p.Live.Allowed.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
+			Allowed: p.Live.Allowed.Load() + p.Live.Waited.Load(), Waited: p.Live.Waited.Load(), Refused: p.Live.Rejected.Load(), WouldRefuse: p.Live.DryRunRejected.Load(), FailedClosed: p.Live.FailedClosed.Load(),
 			Blocked: p.Live.Blocked.Load(),
 		})
 	}

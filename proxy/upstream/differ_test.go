@@ -283,13 +283,13 @@ func TestDirectDoesWhatNetHTTPDoes(t *testing.T) {
 	t.Attr("transport", fmt.Sprintf("%d exchanges the same over net/http and direct", ran))
 }
 
-// TestConnectionsAreKeptAsByNetHTTP counts the connections of ten requests one
+// TestConnectionsAreKeptAsByNetHTTP counts the connections of six requests one
 // behind the other.
 func TestConnectionsAreKeptAsByNetHTTP(t *testing.T) {
 	for _, answer := range corpus {
 		if strings.Contains(answer.name, "and another") || strings.HasPrefix(answer.name, "304 with a") ||
-			strings.HasPrefix(answer.name, "length and ") && !answer.whole {
-			continue // net/http is in a race with what comes behind the answer
+			strings.HasPrefix(answer.name, "length and ") && !answer.whole || len(answer.text) > 500_000 {
+			continue // net/http is in a race with what comes behind the answer; and long ones tell nothing new
 		}
 		var made [2]int
 		for i := range made {
@@ -309,7 +309,7 @@ func TestConnectionsAreKeptAsByNetHTTP(t *testing.T) {
 				}
 			})
 			w := bothWays(t, "http://"+addr)[i]
-			for range 10 {
+			for range 6 {
 				ctx, _ := withCancel(t)
 				exchangeBy(ctx, w, request{"POST", "", ""}, addr, "/")
 			}

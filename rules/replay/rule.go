@@ -25,6 +25,7 @@ type ruleRun struct {
 	longest                          span
 	names                            map[limit.Digest]string // of keys that were refused
 	trial                            *trial
+	candidate                        *candidate
 	views                            map[*Format]view
 	seen                             *Format // the last one that was looked up, and
 	mode                             mode    // how the rule is judged by it
