@@ -128,6 +128,7 @@ func TestAnIncludedFolderIsExchangedAsAWhole(t *testing.T) {
 		r := g.status().Rules
 		return len(r) == 2 && r[0].Plans[0].Limit == "20/365d" && r[1].Plans[0].Limit == "20/365d"
 	})
+	eventually(t, "the log says so", func() bool { return len(g.logged("configuration reloaded")) > 0 })
 	if lines := g.logged("configuration reloaded"); len(lines) != 1 {
 		t.Errorf("it took %d reloads: %v", len(lines), lines)
 	}
