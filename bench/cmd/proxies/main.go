@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -38,7 +39,7 @@ func main() {
 		if *only != "" {
 			b.only = strings.Split(*only, ",")
 		}
-		err = b.run(ctx)
+		err = b.run(ctx, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "proxies: %v\n", err)
@@ -57,7 +58,7 @@ type bench struct {
 // base is the proxy that the others are compared with.
 const base = "reverseproxy"
 
-func (b *bench) run(ctx context.Context) error {
+func (b *bench) run(ctx context.Context, out io.Writer) error {
 	var err error
 	if b.dir, err = os.MkdirTemp("", "proxies-"); err != nil {
 		return err
@@ -65,9 +66,7 @@ func (b *bench) run(ctx context.Context) error {
 	defer os.RemoveAll(b.dir)
 	if b.gateway == "" {
 		b.gateway = filepath.Join(b.dir, "gateway")
-		build := exec.CommandContext(ctx, "go", "build", "-o", b.gateway, "gateway/cmd/gateway")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
+		if err := build(ctx, b.gateway); err != nil {
 			return fmt.Errorf("building the gateway: %w", err)
 		}
 	}
@@ -115,8 +114,19 @@ func (b *bench) run(ctx context.Context) error {
 	for _, r := range all {
 		r.loaded = r.memory()
 	}
-	f.print(os.Stdout, all, b)
+	f.print(out, all, b)
 	return ctx.Err()
+}
+
+// build builds the gateway, in its own module, with what that needs.
+func build(ctx context.Context, path string) error {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "gateway").Output()
+	if err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/gateway")
+	c.Dir, c.Stderr = strings.TrimSpace(string(dir)), os.Stderr
+	return c.Run()
 }
 
 // measure has r do w and returns its processor time for 100,000 requests, in
