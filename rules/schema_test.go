@@ -168,6 +168,7 @@ var beyond = map[string][]string{
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {
+		"include-a-folder", "include-double-star", "include-no-such-file",
 		"jwt-empty-file", "jwt-for-encryption-alone", "jwt-jwks-in-pem", "jwt-no-such-file", "jwt-pem-as-secret", "jwt-pem-in-jwks", "jwt-private-key",
 		"jwt-weak-rsa",
 		"secret-credential-without-systemd", "secret-env-empty", "secret-env-unset", "secret-file-empty", "secret-file-missing", "secret-file-of-a-variable",

@@ -226,8 +226,7 @@ func replaySet(cmd *cobra.Command, config string) (*rules.Set, error) {
 	}
 	var set *rules.Set
 	if err == nil {
-		file.Store = nil // what several gateways share is decided here as if one had it all
-		set, err = file.Compile(nil)
+		set, err = file.Alone().Compile(nil)
 	}
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(cmd.ErrOrStderr(), list, ".")

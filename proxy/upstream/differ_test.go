@@ -283,13 +283,13 @@ func TestDirectDoesWhatNetHTTPDoes(t *testing.T) {
 	t.Attr("transport", fmt.Sprintf("%d exchanges the same over net/http and direct", ran))
 }
 
-// TestConnectionsAreKeptAsByNetHTTP counts the connections of ten requests one
+// TestConnectionsAreKeptAsByNetHTTP counts the connections of six requests one
 // behind the other.
 func TestConnectionsAreKeptAsByNetHTTP(t *testing.T) {
 	for _, answer := range corpus {
 		if strings.Contains(answer.name, "and another") || strings.HasPrefix(answer.name, "304 with a") ||
-			strings.HasPrefix(answer.name, "length and ") && !answer.whole {
-			continue // net/http is in a race with what comes behind the answer
+			strings.HasPrefix(answer.name, "length and ") && !answer.whole || len(answer.text) > 500_000 {
+			continue // net/http is in a race with what comes behind the answer; and long ones tell nothing new
 		}
 		var made [2]int
 		for i := range made {
@@ -309,7 +309,7 @@ func TestConnectionsAreKeptAsByNetHTTP(t *testing.T) {
 				}
 			})
 			w := bothWays(t, "http://"+addr)[i]
-			for range 10 {
+			for range 6 {
 				ctx, _ := withCancel(t)
 				exchangeBy(ctx, w, request{"POST", "", ""}, addr, "/")
 			}
@@ -361,3 +361,93 @@ func TestResetsAreToldApartAsByNetHTTP(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsAreWrittenAsByNetHTTP compares what the server gets, byte by byte,
+// and what becomes of a body that is not what was said of it.
+func TestRequestsAreWrittenAsByNetHTTP(t *testing.T) {
+	broken := errors.New("broken")
+	body := func(text string) io.ReadCloser { return io.NopCloser(struct{ io.Reader }{strings.NewReader(text)}) }
+	for _, tt := range []struct {
+		name   string
+		change func(*http.Request)
+	}{
+		{"plain", func(*http.Request) {}},
+		{"headers", func(r *http.Request) {
+			r.Header = http.Header{"B": {"1", "2"}, "A": {""}, "lower": {"x"}, "User-Agent": {""}, "Te": {"trailers"}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"}}
+		}},
+		{"no User-Agent", func(r *http.Request) { r.Header["User-Agent"] = nil }},
+		{"host", func(r *http.Request) { r.Host = "api.example.com" }},
+		{"bad host", func(r *http.Request) { r.Host = "a b" }},
+		{"path as it came", func(r *http.Request) { r.URL.Opaque, r.URL.RawQuery = "/a%2Fb//c", "x=%zz;y" }},
+		{"POST", func(r *http.Request) { r.Method = "POST" }},
+		{"DELETE", func(r *http.Request) { r.Method = "DELETE" }},
+		{"NoBody", func(r *http.Request) { r.Method, r.Body = "POST", http.NoBody }},
+		{"close", func(r *http.Request) { r.Close = true }},
+		{"long header", func(r *http.Request) { r.Header.Set("X", strings.Repeat("x", 50_000)) }},
+		{"length", func(r *http.Request) { r.Method, r.Body, r.ContentLength = "POST", body("hello"), 5 }},
+		{"length, long header", func(r *http.Request) {
+			r.Header.Set("X", strings.Repeat("x", 50_000))
+			r.Method, r.Body, r.ContentLength = "POST", body("hello"), 5
+		}},
+		{"large", func(r *http.Request) {
+			r.Method, r.Body, r.ContentLength = "PUT", body(strings.Repeat("0123456789", 20_000)), 200_000
+		}},
+		{"chunks", func(r *http.Request) { r.Method, r.Body, r.ContentLength = "POST", body("hello"), -1 }},
+		{"chunks of a GET", func(r *http.Request) {
+			r.Body, r.ContentLength, r.TransferEncoding = body("hello"), -1, []string{"chunked"}
+		}},
+		{"an empty body of a GET", func(r *http.Request) { r.Body, r.ContentLength = body(""), -1 }},
+		{"a body of a GET", func(r *http.Request) { r.Body, r.ContentLength = body("hello"), -1 }},
+		{"trailers", func(r *http.Request) {
+			r.Method, r.Body, r.ContentLength, r.Trailer = "POST", body("hello"), -1, http.Header{"A": {"1"}, "B": {"2"}}
+		}},
+		{"bad trailer", func(r *http.Request) {
+			r.Method, r.Body, r.ContentLength, r.Trailer = "POST", body("hello"), -1, http.Header{"Content-Length": {"1"}}
+		}},
+		{"short of its length", func(r *http.Request) { r.Method, r.Body, r.ContentLength = "POST", body("hello"), 10 }},
+		{"broken", func(r *http.Request) {
+			r.Method, r.ContentLength = "POST", 10
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader("hello"), errReader{broken}))
+		}},
+		{"broken chunks", func(r *http.Request) {
+			r.Method, r.ContentLength = "POST", -1
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader("hello"), errReader{broken}))
+		}},
+		{"a control character in the path", func(r *http.Request) { r.URL.Opaque = "/a\x01" }},
+	} {
+		var got [2]string
+		for i := range got {
+			sent := make(chan string, 1)
+			addr := raw(t, func(c net.Conn, r *bufio.Reader) {
+				var all strings.Builder
+				in := bufio.NewReader(io.TeeReader(r, &all))
+				_, err := readRequest(in)
+				if err == nil {
+					io.WriteString(c, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+				}
+				sent <- strings.ReplaceAll(all.String(), c.LocalAddr().String(), "ADDR")
+			})
+			w := bothWays(t, "http://"+addr)[i]
+			ctx, _ := withCancel(t)
+			req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+addr+"/path?q", nil)
+			tt.change(req)
+			res, err := w.RoundTrip(req)
+			if err == nil {
+				read(t, res)
+			}
+			// What of a broken request has gone out is a matter of time; that it broke is not.
+			got[i] = fmt.Sprintf("%q %v", kind(err), errors.Is(err, broken))
+			if err == nil {
+				got[i] += "\n" + receive(t, "the request", sent)
+			}
+		}
+		if got[0] != got[1] {
+			t.Errorf("%s: net/http %.2000s\ndirect %.2000s", tt.name, got[0], got[1])
+		}
+	}
+}
+
+// errReader is a body that fails.
+type errReader struct{ err error }
+
+func (e errReader) Read([]byte) (int, error) { return 0, e.err }

@@ -47,7 +47,7 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 		_, unrepeatable := req.Body.(nothing)
 		repeatable = repeatable && !unrepeatable
 		plain := *req
-		plain.Body = nil
+		plain.Body, plain.ContentLength = nil, 0
 		bare = &plain
 	}
 	for fresh := false; ; {

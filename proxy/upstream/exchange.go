@@ -201,8 +201,8 @@ func (x *exchange) fail(err error) error {
 	case x.cut.Load():
 		x.stale, x.unsent = false, false
 		return context.Cause(x.req.Context())
-	case x.sending != nil && x.sending.failed() != nil:
-		return x.sending.failed()
+	case x.sending != nil && x.sending.failed() != nil && !errors.Is(x.sending.failed(), net.ErrClosed):
+		return x.sending.failed() // and not that the link was closed above
 	case tooLong:
 		return errLongHeader
 	case err == io.EOF || err == errNotQuiet:

@@ -22,8 +22,7 @@ type Run struct {
 	facts   rules.Facts
 	hits    []rules.Hit
 	claims  []limit.Claim
-	held    bool     // claims are of a request in progress
-	names   []string // of the rules that refused
+	held    bool // claims are of a request in progress
 
 	header    http.Header
 	wants     []string // headers that the file looks at

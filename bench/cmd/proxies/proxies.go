@@ -26,15 +26,15 @@ type proxy struct {
 func (b *bench) proxies() []proxy {
 	all := []proxy{
 		{name: "gateway", limits: true, command: gatewayCommand(b.gateway, "", "admin: off\nlog: { access: off }\n")},
-		{name: "gateway, net_http", limits: true, command: gatewayCommand(b.gateway, "net_http", "admin: off\nlog: { access: off }\n")},
-		{name: "gateway, access log", limits: true, command: gatewayCommand(b.gateway, "", "admin: \"127.0.0.1:0\"\nlog: { access: json }\n")},
+		{name: "gateway net_http", limits: true, command: gatewayCommand(b.gateway, "net_http", "admin: off\nlog: { access: off }\n")},
+		{name: "gateway access log", limits: true, command: gatewayCommand(b.gateway, "", "admin: \"127.0.0.1:0\"\nlog: { access: json }\n")},
 	}
 	if b.versus != "" {
 		all = append(all, proxy{name: "the other gateway", limits: true, command: gatewayCommand(b.versus, "", "admin: off\nlog: { access: off }\n")})
 	}
 	all = append(all,
 		proxy{name: base, command: self("reverseproxy"), chooses: true},
-		proxy{name: "reverseproxy, x/time/rate", limits: true, command: self("xrate"), chooses: true},
+		proxy{name: "reverseproxy + x/time/rate", limits: true, command: self("xrate"), chooses: true},
 	)
 	for _, p := range []proxy{{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}} {
 		if _, err := exec.LookPath(p.name); err != nil {

@@ -60,7 +60,7 @@ func (f figures) print(w io.Writer, all []*running, b *bench) {
 		}
 		allowed, a := cell("allowed", base)
 		posted, p := cell("posted", base)
-		refused, x := cell("refused", "reverseproxy, x/time/rate")
+		refused, x := cell("refused", "reverseproxy + x/time/rate")
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1fk | %s | %s | %.0f → %.0f |\n", r.name, allowed, a, posted, p,
 			median(f.of(r.name, "allowed rate"))/1000, refused, x, r.idle, r.loaded)
 	}
