@@ -92,7 +92,7 @@ func TestSettingsHaveAllDefaults(t *testing.T) {
 		}
 		listed = slices.Concat(listed, unset[p], dependent[p])
 		slices.Sort(listed)
-		known := slices.Sorted(slices.Values(n.known))
+		known := slices.Sorted(slices.Values(n))
 		if diff := cmp.Diff(known, listed); diff != "" {
 			t.Errorf("presets, unset and dependent of %s do not list each of its settings once (-settings +listed):\n%s", p, diff)
 		}

@@ -135,8 +135,8 @@ func presetNode(text string) *node {
 // rank returns the place of a setting among those of its part; what has no place
 // comes last.
 func (p part) rank(name string) int {
-	if i := slices.Index(settings[p].known, name); i >= 0 {
+	if i := slices.Index(settings[p], name); i >= 0 {
 		return i
 	}
-	return len(settings[p].known)
+	return len(settings[p])
 }

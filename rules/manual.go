@@ -51,7 +51,7 @@ func Manual() []Settings {
 		}
 		seen[p] = true
 		s := Settings{Part: path}
-		for _, name := range settings[p].known {
+		for _, name := range settings[p] {
 			one := Setting{Name: name}
 			if i := slices.IndexFunc(explanations[p], func(e manualEntry) bool { return e.name == name }); i >= 0 {
 				one.Takes, one.Help = explanations[p][i].says, explanations[p][i].help
@@ -62,7 +62,7 @@ func Manual() []Settings {
 			s.List = append(s.List, one)
 		}
 		all = append(all, s)
-		for _, name := range settings[p].known {
+		for _, name := range settings[p] {
 			path := strings.TrimPrefix(path+"."+name, ".")
 			if of, ok := inside[p][name]; ok {
 				add(of, path)

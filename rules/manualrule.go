@@ -5,7 +5,7 @@ func manualRule() map[part][]manualEntry {
 	return map[part][]manualEntry{
 		partUpstream: {
 			{"servers", either("a URL, or a list of URLs or of settings: url, weight, backup", eachOnce(oneOrList(servers(), 1))), "The servers: http, https, h2c, or unix and the path of a socket; a base path is put before that of a request."},
-			{"balance", either(list(balances.known)+", or { hash: attribute }", oneWord(balances), settingsOf(partBalance)), "Which server gets a request."},
+			{"balance", either(list(balances)+", or { hash: attribute }", oneWord(balances), settingsOf(partBalance)), "Which server gets a request."},
 			{"health", either("a path, or settings: path, interval, timeout, status", aText("", `/[^\s#]*`), settingsOf(partHealth)), "Servers are asked for this path; one that fails twice in a row is left out. Without it only requests tell."},
 			{"timeout", aDuration(), "For the first byte of the answer; streams may go on. 504 after it."},
 			{"connect_timeout", aDuration(), "For a connection, and for a place under max_conns."},
@@ -170,7 +170,7 @@ func cost() takes {
 // howCounted says what each algorithm of this version does.
 func howCounted() string {
 	text := "How the limit is counted."
-	for _, name := range algorithms.known {
+	for _, name := range algorithms {
 		text += " " + name + ": " + map[string]string{
 			tokenBucket: "burst at once, then evenly.", gcra: "the same decisions.", fixedWindow: "so many in each period of the clock.",
 			slidingWindow: "an estimate over the last two of those.", slidingLog: "exact, at 16 bytes a request.", "leaky_bucket": "a queue that is let out evenly.",

@@ -51,7 +51,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part, n := range settings {
-		for _, name := range n.known {
+		for _, name := range n {
 			if name != "listen" && name != "upstream" && part != partSecret && !strings.Contains(string(data), name) {
 				t.Errorf("everything.yaml does not have %s of %s", name, part)
 			}

@@ -10,7 +10,7 @@ func (p *parser) jwt(n *node) {
 	c := p.section(n, partJWT, "jwt", " in jwt")
 	c.check()
 	j := &JWT{}
-	for _, name := range settings[partJWT].known {
+	for _, name := range settings[partJWT] {
 		switch {
 		case !c.has(name):
 		case j.Setting != "":

@@ -47,12 +47,10 @@ func (s *source) section(n *node, p part, what, where string) *section {
 // check reports the settings that the section's part has not.
 func (c *section) check() {
 	for _, key := range c.node.keys {
-		switch n := settings[c.part]; {
-		case slices.Contains(n.known, key.text):
+		switch {
+		case slices.Contains(settings[c.part], key.text):
 		case c.full():
 			c.unsure = true
-		case slices.Contains(n.later, key.text):
-			c.failAt(key, "", "setting %s%s %s", quote(key.text), c.where, notYet)
 		default:
 			if c.meant == nil {
 				c.meant = map[string]bool{}
@@ -248,18 +246,16 @@ func (s *source) size(n *node, what string, v *int64, low, high int64) {
 
 // oneOf sets *v to the word n, which must be one of a choice.
 func (s *source) oneOf(n *node, what string, from choice, v *string) {
-	text, ok := s.textLike(n, what, list(from.known))
+	text, ok := s.textLike(n, what, list(from))
 	switch {
 	case !ok:
-	case slices.Contains(from.known, text):
+	case slices.Contains(from, text):
 		*v = text
 		s.show(n)
-	case slices.Contains(from.later, text):
-		s.failAt(n, "use "+list(from.known), "%s %s %s", what, quote(text), notYet)
-	case n.word == wordBool && slices.Contains(from.known, "off") && strings.EqualFold(text, "false"):
-		s.failAt(n, "write off", "%s %s: must be %s", what, quote(text), list(from.known))
+	case n.word == wordBool && slices.Contains(from, "off") && strings.EqualFold(text, "false"):
+		s.failAt(n, "write off", "%s %s: must be %s", what, quote(text), list(from))
 	default:
-		s.failAt(n, didYouMean(text, slices.Concat(from.known, from.later)), "%s %s: must be %s", what, quote(text), list(from.known))
+		s.failAt(n, didYouMean(text, from), "%s %s: must be %s", what, quote(text), list(from))
 	}
 }
 

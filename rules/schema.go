@@ -62,7 +62,7 @@ func described(schema object, help string) object {
 // schema returns that of a part: its settings that work, and what must go together.
 func (p part) schema(explanations []manualEntry) object {
 	properties := object{}
-	for _, name := range settings[p].known {
+	for _, name := range settings[p] {
 		i := slices.IndexFunc(explanations, func(e manualEntry) bool { return e.name == name })
 		if i < 0 { // a test demands that there is one
 			properties[name] = object{}
@@ -130,27 +130,21 @@ func together(p part) object {
 	case partFile:
 		var source []object
 		for _, name := range []string{"upstream", "upstreams", "include"} {
-			if slices.Contains(settings[p].known, name) {
-				source = append(source, has(name))
-			}
+			source = append(source, has(name))
 		}
 		answers := anyOf(has("redirect"), has("respond"))
 		source = append(source, with(has("routes"), inside("routes", object{"items": answers})))
-		required := []object{has("rules")}
-		if slices.Contains(settings[p].known, "include") {
-			required = append(required, has("include"))
-		}
 		many := with(has("upstreams"), inside("upstreams", object{"type": "object", "minProperties": 2}))
 		proxies := with(has("trusted_proxies"), inside("trusted_proxies", object{"minItems": 1}))
 		reject := inside("reject", object{"dependencies": object{"content_type": []string{"body"}}})
 		return with(
-			anyOf(required...), anyOf(source...), notBoth("upstream", "upstreams"), notBoth("upstream", "routes"),
+			anyOf(has("rules"), has("include")), anyOf(source...), notBoth("upstream", "upstreams"), notBoth("upstream", "routes"),
 			when(many, with(anyOf(has("routes"), has("include")), inside("routes", object{"items": anyOf(has("upstream"), has("redirect"), has("respond"))}))),
 			when(with(has("proxy_protocol"), inside("proxy_protocol", object{"const": true})), proxies), reject,
 		)
 	case partRule:
 		var bursting []any
-		for _, name := range algorithms.known {
+		for _, name := range algorithms {
 			if hasBurst(name) {
 				bursting = append(bursting, name)
 			}

@@ -67,7 +67,7 @@ func TestTheCommittedSchemaIsTheOneOfTheDecoder(t *testing.T) {
 func TestEverySettingSaysWhatItIsFor(t *testing.T) {
 	explanations := manual()
 	for p, n := range settings {
-		for _, name := range n.known {
+		for _, name := range n {
 			i := slices.IndexFunc(explanations[p], func(e manualEntry) bool { return e.name == name })
 			switch {
 			case i < 0:
@@ -87,7 +87,7 @@ func TestEverySettingSaysWhatItIsFor(t *testing.T) {
 func TestTheManualHasEverySetting(t *testing.T) {
 	want, got := 0, 0
 	for _, n := range settings {
-		want += len(n.known)
+		want += len(n)
 	}
 	for _, s := range Manual() {
 		got += len(s.List)

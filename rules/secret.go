@@ -171,7 +171,7 @@ func (p *parser) secret(n *node, what string) Secret {
 	c := p.section(n, partSecret, what, " in "+what)
 	c.check()
 	at := (*node)(nil)
-	for _, name := range settings[partSecret].known {
+	for _, name := range settings[partSecret] {
 		switch v := c.get(name); {
 		case !c.has(name):
 		case s.Source != "":

@@ -46,97 +46,80 @@ const (
 	partJWT         part = "jwt"
 )
 
-// names are the settings of a part: those that work, and those the format has
-// but this version refuses. To build a setting is to move its name.
-type names struct{ known, later []string }
-
-var settings = map[part]names{
+// settings are the names of the settings of each part.
+var settings = map[part][]string{
 	partFile: {
-		known: []string{
-			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
-			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
-			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "state", "jwt", "include",
-		},
+		"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
+		"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
+		"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
+		"groups", "body_limit", "tls", "paths", "state", "jwt", "include",
 	},
 	partUpstream: {
-		known: []string{
-			"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
-			"max_conns", "host", "tls", "transport",
-		},
+		"servers", "balance", "health", "timeout", "connect_timeout", "idle_timeout", "retries", "resolve",
+		"max_conns", "host", "tls", "transport",
 	},
 	partTLS: {
-		known: []string{
-			"domains", "email", "ca", "ca_root", "storage", "redirect", "certificates", "client_ca", "client_auth", "min_version",
-		},
+		"domains", "email", "ca", "ca_root", "storage", "redirect", "certificates", "client_ca", "client_auth", "min_version",
 	},
-	partCertificate: {known: []string{"cert", "key"}},
-	partGroupFile:   {known: []string{"file"}},
-	partJWT:         {known: []string{"secret", "public_key_file", "jwks_file"}},
-	partServer:      {known: []string{"url", "weight", "backup"}},
-	partHealth:      {known: []string{"path", "interval", "timeout", "status"}},
-	partBalance:     {known: []string{"hash"}},
-	partUpstreamTLS: {known: []string{"ca", "server_name", "cert", "key", "insecure"}},
-	partRoute: {
-		known: []string{"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
-	},
-	partHeaders:  {known: []string{"request", "response"}},
-	partEdit:     {known: []string{"set", "remove"}},
-	partRedirect: {known: []string{"to", "status"}},
-	partRespond:  {known: []string{"status", "body", "content_type"}},
+	partCertificate: {"cert", "key"},
+	partGroupFile:   {"file"},
+	partJWT:         {"secret", "public_key_file", "jwks_file"},
+	partServer:      {"url", "weight", "backup"},
+	partHealth:      {"path", "interval", "timeout", "status"},
+	partBalance:     {"hash"},
+	partUpstreamTLS: {"ca", "server_name", "cert", "key", "insecure"},
+	partRoute:       {"match", "upstream", "strip_prefix", "rewrite", "redirect", "respond", "headers", "max_body", "timeout", "priority"},
+	partHeaders:     {"request", "response"},
+	partEdit:        {"set", "remove"},
+	partRedirect:    {"to", "status"},
+	partRespond:     {"status", "body", "content_type"},
 	partRule: {
-		known: []string{
-			"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
-			"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty",
-		},
+		"name", "match", "key", "limit", "burst", "algorithm", "missing", "max_keys", "dry_run", "reject",
+		"concurrency", "cost", "count", "refund", "fail", "tiers", "known", "candidate", "store", "calendar", "max_wait", "penalty",
 	},
-	partMatch:    {known: []string{"path", "method", "host", "ip", "group", "not"}},
-	partPath:     {known: []string{"regex"}},
-	partTier:     {known: []string{"limit", "burst", "concurrency"}},
-	partTrial:    {known: []string{"limit", "burst", "concurrency"}},
-	partReject:   {known: []string{"status", "detail", "headers", "body", "content_type", "jitter"}},
-	partTimeouts: {known: []string{"read_header", "read", "write", "idle", "tunnel"}},
-	partLimits:   {known: []string{"header_bytes", "headers", "url", "connections", "connections_per_ip"}},
-	partOverload: {known: []string{"max_in_flight", "reserve"}},
-	partAdmin:    {known: []string{"listen", "token"}},
-	partSecret:   {known: []string{"file", "env", "credential"}},
-	partStore:    {known: []string{"redis"}},
-	partRedis:    {known: []string{"url", "password", "ca", "timeout", "prefix", "replicas"}},
-	partCost:     {known: []string{"header", "reserve", "max"}},
-	partCount:    {known: []string{"status"}},
-	partRefund:   {known: []string{"status", "upstream_error"}},
-	partCalendar: {known: []string{"zone"}},
-	partPenalty:  {known: []string{"after", "block", "max"}},
-	partLog:      {known: []string{"level", "format", "access", "redact"}},
+	partMatch:    {"path", "method", "host", "ip", "group", "not"},
+	partPath:     {"regex"},
+	partTier:     {"limit", "burst", "concurrency"},
+	partTrial:    {"limit", "burst", "concurrency"},
+	partReject:   {"status", "detail", "headers", "body", "content_type", "jitter"},
+	partTimeouts: {"read_header", "read", "write", "idle", "tunnel"},
+	partLimits:   {"header_bytes", "headers", "url", "connections", "connections_per_ip"},
+	partOverload: {"max_in_flight", "reserve"},
+	partAdmin:    {"listen", "token"},
+	partSecret:   {"file", "env", "credential"},
+	partStore:    {"redis"},
+	partRedis:    {"url", "password", "ca", "timeout", "prefix", "replicas"},
+	partCost:     {"header", "reserve", "max"},
+	partCount:    {"status"},
+	partRefund:   {"status", "upstream_error"},
+	partCalendar: {"zone"},
+	partPenalty:  {"after", "block", "max"},
+	partLog:      {"level", "format", "access", "redact"},
 }
 
 // choice are the values of a setting that takes one of some words.
-type choice names
+type choice []string
 
 var (
-	algorithms = choice{
-		known: []string{tokenBucket, gcra, fixedWindow, slidingWindow, slidingLog, leakyBucket},
-	}
-	failures         = choice{known: []string{"local", "open", "closed"}}
-	balances         = choice{known: []string{"least_conn", "round_robin", "random"}}
-	routePriorities  = choice{known: []string{"critical", "normal", "sheddable"}}
-	transports       = choice{known: []string{"direct", "net_http"}}
-	hosts            = choice{known: []string{"preserve", "upstream"}}
-	pathForms        = choice{known: []string{"strict", "loose"}}
-	rateLimitHeaders = choice{known: []string{"draft-11", "legacy", "both", "off"}}
-	clientAuths      = choice{known: []string{"require", "request"}}
-	tlsVersions      = choice{known: []string{"1.2", "1.3"}}
-	logLevels        = choice{known: []string{"debug", "info", "warn", "error"}}
-	logFormats       = choice{known: []string{"auto", "text", "json"}}
-	logAccess        = choice{known: []string{"auto", "json", "combined", "off"}}
+	algorithms       = choice{tokenBucket, gcra, fixedWindow, slidingWindow, slidingLog, leakyBucket}
+	failures         = choice{"local", "open", "closed"}
+	balances         = choice{"least_conn", "round_robin", "random"}
+	routePriorities  = choice{"critical", "normal", "sheddable"}
+	transports       = choice{"direct", "net_http"}
+	hosts            = choice{"preserve", "upstream"}
+	pathForms        = choice{"strict", "loose"}
+	rateLimitHeaders = choice{"draft-11", "legacy", "both", "off"}
+	clientAuths      = choice{"require", "request"}
+	tlsVersions      = choice{"1.2", "1.3"}
+	logLevels        = choice{"debug", "info", "warn", "error"}
+	logFormats       = choice{"auto", "text", "json"}
+	logAccess        = choice{"auto", "json", "combined", "off"}
 )
-
-const notYet = "is not supported by this version"
 
 // isSetting reports whether some part has a setting of that name.
 func isSetting(name string) bool {
 	for _, n := range settings {
-		if slices.Contains(n.known, name) || slices.Contains(n.later, name) {
+		if slices.Contains(n, name) {
 			return true
 		}
 	}
@@ -205,7 +188,7 @@ var familiar = map[part]map[string]string{
 }
 
 // names returns all settings of a part.
-func (p part) names() []string { return slices.Concat(settings[p].known, settings[p].later) }
+func (p part) names() []string { return settings[p] }
 
 // suggest returns the hint for an unknown setting of a part.
 func (p part) suggest(name string) string {
@@ -216,17 +199,17 @@ func (p part) suggest(name string) string {
 		return hint
 	}
 	for _, other := range []part{partRule, partUpstream, partRoute, partFile, partTimeouts, partLimits, partReject, partLog} {
-		if p == partTrial && slices.Contains(settings[partRule].known, name) {
+		if p == partTrial && slices.Contains(settings[partRule], name) {
 			return "a candidate has only other numbers; make a second rule of it, with dry_run: true"
 		}
-		if p == partTier && slices.Contains(settings[partRule].known, name) {
+		if p == partTier && slices.Contains(settings[partRule], name) {
 			return "a tier has only other numbers; make two rules, matched by group: and not: { group: … }"
 		}
-		if other != p && slices.Contains(settings[other].known, name) {
+		if other != p && slices.Contains(settings[other], name) {
 			return "it is a setting of " + homes[other]
 		}
 	}
-	if names := settings[p].known; len(names) <= 3 {
+	if names := settings[p]; len(names) <= 3 {
 		return "use " + list(names)
 	}
 	return ""

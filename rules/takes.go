@@ -83,13 +83,13 @@ func number(low, high int64) takes {
 // oneWord is one of a choice.
 func oneWord(c choice) takes {
 	var all []any
-	for _, w := range c.known {
+	for _, w := range c {
 		all = append(all, w)
 		if n, err := strconv.ParseFloat(w, 64); err == nil {
 			all = append(all, n)
 		}
 	}
-	return takes{list(c.known), anyOf(object{"enum": all}, ref("variable"))}
+	return takes{list(c), anyOf(object{"enum": all}, ref("variable"))}
 }
 
 func aDuration() takes {
@@ -105,10 +105,7 @@ func aSize() takes {
 }
 
 func aRate() takes {
-	names := slices.Sorted(maps.Keys(units))
-	if slices.Contains(settings[partRule].known, "calendar") {
-		names = append(names, "week", "weeks", "month", "months")
-	}
+	names := append(slices.Sorted(maps.Keys(units)), "week", "weeks", "month", "months")
 	return takes{"a rate like 100/m, 5/15m or 100 per minute", like(`\s*` + countPattern + `\s*(?:r?\s*/|\sper\s)\s*(?:` + countPattern + `)?\s*(?:` + strings.Join(names, "|") + `)\s*`)}
 }
 
@@ -184,7 +181,7 @@ func either(says string, of ...takes) takes {
 
 // settingsOf is a map of the settings of a part.
 func settingsOf(p part) takes {
-	return takes{"settings: " + strings.Join(settings[p].known, ", "), ref(p.definition())}
+	return takes{"settings: " + strings.Join(settings[p], ", "), ref(p.definition())}
 }
 
 // definition is the name of the part in the schema.

@@ -233,7 +233,7 @@ func (r *imported) write(b *strings.Builder) {
 	}
 }
 
-// accepts reports whether this version has what a rule says: import uses it if so.
+// accepts reports whether a rule may say so.
 func accepts(rule string) bool {
 	_, err := rules.Parse("probe", []byte("upstream: http://a\nrules: [{ name: a, "+rule+" }]\n"))
 	return err == nil
