@@ -1,3 +1,10 @@
+package peers
+
+import (
+	"math"
+	"testing"
+	"time"
+)
 
 // As many wait as nginx lets wait: the time is never a place too short.
 func TestAQueueTakesAsManyAsNginxs(t *testing.T) {
