@@ -65,8 +65,9 @@ type RuleRecord struct {
 	Rule, Tier string
 	// Key stands for the client's key, if the line does not show it; else it is zero.
 	Key limit.Digest
-	// Said is what the answer said the request costs; negative is nothing.
-	Said int64
+	// Cost is how many units it takes, where the line does not show what tells; else it
+	// is negative. Said is what the answer said; negative is nothing.
+	Cost, Said int64
 	// SettledAt and SettledSeq are those of limit.Claim.
 	SettledAt  limit.Instant
 	SettledSeq uint64

@@ -125,6 +125,10 @@ func appendRules(b []byte, list []RuleRecord) []byte {
 			member("tier")
 			b = appendJSON(b, r.Tier, mostWord)
 		}
+		if r.Cost >= 0 {
+			member("cost")
+			b = strconv.AppendInt(b, r.Cost, 10)
+		}
 		if r.Said >= 0 {
 			member("said")
 			b = strconv.AppendInt(b, r.Said, 10)

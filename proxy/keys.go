@@ -67,9 +67,9 @@ func (g *Gateway) Free(r *rules.Rule, key limit.Digest) (all bool) {
 	all = true
 	for p := range r.Plans() {
 		all = g.limiter.Forget(p.Live.Table, p.Shared, key) && all
-	}
-	for _, t := range r.Trials() {
-		all = t.Forget(key) && all
+		if c := p.Candidate; c != nil {
+			all = g.limiter.Forget(c.Live.Table, c.Shared, key) && all
+		}
 	}
 	r.Live.Blocks.Remove(key, g.Now())
 	r.Live.Refusals.Forget(key)

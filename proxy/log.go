@@ -84,9 +84,12 @@ func (x *exchange) ruleRecords(all bool) []RuleRecord {
 		if !hidden && c.SettledSeq == 0 && hit.Rule.CostFrom.Header == "" {
 			continue
 		}
-		one := RuleRecord{Rule: hit.Rule.Name, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
+		one := RuleRecord{Rule: hit.Rule.Name, Cost: -1, Said: -1, SettledAt: c.SettledAt, SettledSeq: c.SettledSeq}
 		if hidden {
 			one.Key, one.Tier = hit.Key, hit.Plan.Tier
+		}
+		if all {
+			one.Cost = c.N
 		}
 		if x.granted {
 			if cost, ok := hit.Rule.SaidCost(x.answer); ok {

@@ -25,17 +25,25 @@ const (
 type beside struct {
 	names func(data []byte) []string // Loop.Beside
 	whole func(data []byte) []string // Loop.BesideWhole
-	of    mark                       // the content whose files these are
+	of    mark                       // the content whose files these are, with what it includes
 	files []*besideFile
+
+	include  func(data []byte) []string // Loop.Include
+	main     mark                       // the content whose patterns these are
+	patterns []string
+	included []*besideFile            // each once
+	listed   map[string][]*besideFile // by pattern
 }
 
 // besideFile is one such file.
 type besideFile struct {
 	path  string
-	whole bool        // it need not end with a newline
-	info  os.FileInfo // of when it was read; nil when it could not be
-	read  time.Time
-	view  view // without the data
+	whole bool // it need not end with a newline
+
+	included bool        // it is a part of the configuration: its data is kept
+	info     os.FileInfo // of when it was read; nil when it could not be
+	read     time.Time
+	view     view // without the data
 }
 
 // look returns v with what the files hold that its content names.
@@ -43,23 +51,29 @@ func (b *beside) look(v view) view {
 	if v.err != nil {
 		return v
 	}
-	if v.mark != b.of {
-		b.of = v.mark
+	if b.include != nil && v.mark != b.main {
+		b.main, b.patterns = v.mark, b.include(v.data)
+	}
+	of := b.expand(v.mark)
+	if of != b.of {
+		b.of = of
 		old := b.files
-		b.files = nil
+		b.files = slices.Clone(b.included)
 		b.rename(old, b.names, v.data, false)
 		b.rename(old, b.whole, v.data, true)
 	}
-	if len(b.files) == 0 {
+	if len(b.files) == 0 && b.patterns == nil {
 		return v
 	}
 	sum := sha256.New()
-	sum.Write(v.mark.sum[:])
+	sum.Write(of.sum[:])
 	for _, f := range b.files {
-		f.look()
+		if !f.included {
+			f.look()
+		}
 		sum.Write([]byte{f.view.mark.kind})
 		sum.Write(f.view.mark.sum[:])
-		v.beside = append(v.beside, besideView{f.path, f.view.mark})
+		v.beside = append(v.beside, besideView{f.path, f.view.mark, f.most()})
 		v.absent = v.absent || f.view.err != nil
 		if f.view.unfinished && !f.whole && !v.unfinished {
 			v.unfinished, v.which = true, f.path
@@ -89,11 +103,15 @@ func (b *beside) rename(old []*besideFile, names func([]byte) []string, data []b
 	}
 }
 
-// paths returns the files that are looked at.
+// paths returns the files that are looked at, and one more in each folder in which
+// there may come another.
 func (b *beside) paths() []string {
-	paths := make([]string, len(b.files))
-	for i, f := range b.files {
-		paths[i] = f.path
+	paths := make([]string, 0, len(b.files)+len(b.patterns))
+	for _, f := range b.files {
+		paths = append(paths, f.path)
+	}
+	for _, pattern := range b.patterns {
+		paths = append(paths, watched(pattern))
 	}
 	return paths
 }
@@ -106,21 +124,31 @@ func (f *besideFile) look() {
 		return
 	}
 	f.info, f.read = nil, time.Now()
-	f.view = readBeside(f.path)
+	f.view = readBeside(f.path, f.most())
 	if err == nil && f.view.err == nil {
 		f.info = info
 	}
-	f.view.data = nil
+	if !f.included {
+		f.view.data = nil
+	}
 }
 
-// readBeside reads a file beside the configuration.
-func readBeside(path string) view {
-	data, err := readAtMost(path, maxBeside)
+// most is the most that is read of the file.
+func (f *besideFile) most() int64 {
+	if f.included {
+		return maxBytes
+	}
+	return maxBeside
+}
+
+// readBeside reads at most so much of a file beside the configuration.
+func readBeside(path string, most int64) view {
+	data, err := readAtMost(path, most)
 	if err != nil {
 		return failedView(bare(err))
 	}
 	v, n := contentView(data), len(data)
-	v.unfinished = n < maxBeside && (n == 0 || data[n-1] != '\n')
+	v.unfinished = int64(n) < most && (n == 0 || data[n-1] != '\n')
 	return v
 }
 
@@ -136,6 +164,7 @@ func bare(err error) error {
 type besideView struct {
 	path string
 	mark mark
+	most int64
 }
 
 // hold reads the files that v has found, for Apply, and reports whether they hold
@@ -143,7 +172,7 @@ type besideView struct {
 func (l *Loop) hold(v view) bool {
 	l.held = make(map[string]view, len(v.beside))
 	for _, b := range v.beside {
-		now := readBeside(b.path)
+		now := readBeside(b.path, b.most)
 		if now.mark != b.mark {
 			return false
 		}
@@ -159,7 +188,7 @@ func (l *Loop) hold(v view) bool {
 func (l *Loop) ReadFile(path string) ([]byte, error) {
 	v, held := l.held[path]
 	if !held {
-		v = readBeside(path)
+		v = readBeside(path, maxBeside)
 	}
 	return v.data, v.err
 }

@@ -68,6 +68,14 @@
 // configuration itself cannot be used, nobody says which files it names, and none
 // is followed: it and they are one state, which is in force as a whole.
 //
+// # Files that are included
+//
+// What [Loop.Include] names are patterns. What they stand for at a look is a part of the
+// content like the file itself: a new one, one that is gone or renamed, and one that is
+// saved are changes, and all are applied together. Hidden files and what editors and
+// package managers leave behind are none. They are followed also while the whole cannot
+// be used, so that a fault in one of them can be mended there.
+//
 // # What it does not do
 //
 // It does not retry refused content by itself. It reads at most 2 MiB and one byte,

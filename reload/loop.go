@@ -42,6 +42,12 @@ type Loop struct {
 	// with a newline: what is read of them is taken for whole.
 	BesideWhole func(data []byte) []string
 
+	// Include returns the patterns of the files that are a part of the configuration,
+	// sorted or not: what they stand for is followed, and to have one more or one less
+	// is a change of the whole. It is called where Apply is, before Beside, once for
+	// each content; nil is none. Beside and Apply read these files with ReadIncluded.
+	Include func(data []byte) []string
+
 	// Stale reports whether further files, which Apply read for the content that
 	// runs and which nobody follows, hold something else by now, so that who asks
 	// for a reload gets the same content applied again. It is called where Apply
@@ -218,7 +224,7 @@ func (l *Loop) init() {
 		if l.newWatcher == nil {
 			l.newWatcher = fsnotify.NewWatcher
 		}
-		l.beside.names, l.beside.whole = l.Beside, l.BesideWhole
+		l.beside.names, l.beside.whole, l.beside.include = l.Beside, l.BesideWhole, l.Include
 		l.settled = settling{settle: l.Settle, unfinished: l.Unfinished, missing: l.Missing}
 		l.asks = make(chan chan<- answer)
 		l.done = make(chan struct{})

@@ -66,7 +66,7 @@ func parseSocketPath(text string) (string, *TextError) {
 		path = path[2:]
 	}
 	switch {
-	case !strings.HasPrefix(path, "/") || len(path) < 2 || strings.HasSuffix(path, "/"):
+	case !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || len(path) < 2 || strings.HasSuffix(path, "/"):
 		return "", whole(text, "the path of a unix socket is absolute", "write it like unix:/run/gateway.sock")
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "", whole(text, "the path of a unix socket holds no control characters", "")

@@ -96,16 +96,3 @@ func (r *Rule) looksBeyond() bool {
 		return a.ClientChosen() || a.kind > kindBasic
 	})
 }
-
-// InHeader returns the name of the header that the attribute is, or is in, or "".
-func (a Attribute) InHeader() string {
-	switch a.kind {
-	case kindHeader:
-		return a.name
-	case kindCookie:
-		return "Cookie"
-	case kindBasic:
-		return "Authorization"
-	}
-	return ""
-}

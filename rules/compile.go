@@ -106,11 +106,7 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		if old != nil {
 			was = old.Base.Candidate
 		}
-		trial := *r.Candidate
-		if r.shares(f.Store) { // a candidate is counted here, where a part of the requests comes by
-			trial = r.share(r.Candidate, f.Store.Replicas)
-		}
-		if rule.Base.Candidate, err = r.compilePlan("", &trial, identity, budget, was, nil, nil, rule.zone); err != nil {
+		if rule.Base.Candidate, err = r.compilePlan(candidateTier, r.Candidate, identity, budget, was, nil, f.Store, rule.zone); err != nil {
 			return nil, err
 		}
 	}

@@ -276,7 +276,7 @@ func (n *node) sort(p part) {
 // Settings returns all settings of the file that are in force, those with their
 // defaults too, as the text of a file: in YAML, or in JSON, which is YAML as well.
 // Read with the same Outside, of which only Env is asked for, it means what f
-// means. But a secret that is written in the file, and values that may be secrets
+// means; what it includes is in it. But a secret that is written in the file, and values that may be secrets
 // of clients, are ***; a secret that comes from elsewhere is named by its place.
 // What a variable stands for is shown where it is a number, a duration or the
 // like, and otherwise the variable is.
@@ -284,11 +284,12 @@ func (f *File) Settings(o Outside, asJSON bool) ([]byte, error) { return f.all(o
 
 // all returns all settings; unless mask, the secrets written in the file too.
 func (f *File) all(o Outside, asJSON, mask bool) ([]byte, error) {
-	s, text := readSource(Outside{Env: o.Env}, f.Name, f.data)
+	include := func(pattern string) []Included { return f.listed[pattern] }
+	s, text := readSource(Outside{Env: o.Env, Include: include}, f.Name, f.data)
 	file := Defaults()
 	p := &parser{source: s, file: &file, used: map[string]bool{}}
 	s.harmless, p.blind = map[*node]bool{}, map[*node]bool{}
-	root := decode(s, text)
+	root := s.tree(text)
 	if root != nil {
 		p.read(root)
 	}

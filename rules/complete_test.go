@@ -15,7 +15,7 @@ import (
 
 // sameFile compares what two files mean, wherever in them it stands.
 func sameFile(a, b *File) string {
-	places := []string{"Pos", "LimitPos", "KeyPos", "Len", "excerpt", "caret", "Hash", "data", "settings", "Warnings", "BurstGiven", "origin", "sum"}
+	places := []string{"Pos", "LimitPos", "KeyPos", "Len", "excerpt", "caret", "Hash", "data", "settings", "Warnings", "BurstGiven", "origin", "sum", "included", "listed"}
 	return cmp.Diff(a, b, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.FilterPath(func(p cmp.Path) bool {
 		field, ok := p.Last().(cmp.StructField)
 		return ok && slices.Contains(places, field.Name())

@@ -67,7 +67,12 @@ func decode(s *source, data []byte) *node {
 			return nil
 		}
 	}
-	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" {
+	if nothing := len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null"; nothing && s.isIncluded {
+		if len(bytes.TrimSpace(data)) == 0 {
+			s.fail(1, 0, 1, "remove it, or write a comment into it", "the file is empty")
+		}
+		return nil
+	} else if nothing {
 		s.fail(1, 0, 1, "", "the file is empty; it needs an upstream and rules")
 		return nil
 	}
@@ -253,7 +258,7 @@ func (c *converter) scalar(n *node, y *yaml.Node) {
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
-	if strings.Contains(n.text, "${") || strings.Contains(n.text, "$$") {
+	if !c.foreign && (strings.Contains(n.text, "${") || strings.Contains(n.text, "$$")) {
 		c.substitute(n)
 	}
 }

@@ -45,7 +45,7 @@ var presets = map[part][]preset{
 // unset are the settings that hold nothing where the file does not have them, or
 // that a file must have.
 var unset = map[part][]string{
-	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls", "jwt"},
+	partFile:        {"upstream", "upstreams", "routes", "rules", "exempt", "block", "overload", "groups", "tls", "jwt", "include"},
 	partUpstream:    {"servers", "health", "tls"},
 	partTLS:         {"domains", "email", "ca_root", "storage", "certificates", "client_ca"},
 	partCertificate: {"cert", "key"},

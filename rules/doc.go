@@ -72,6 +72,10 @@
 // own messages have lines at best, so its errors are explained by looking at the
 // text (syntax.go).
 //
+// With an `include` a File is made of several files ([Outside].Include). They are read
+// as one tree, whose lines are counted on from file to file; a place in it is told as
+// that of the file it is in.
+//
 // # Matching
 //
 // Everything is matched on normal forms: see [NormalPath], [NormalHost] and
@@ -80,7 +84,17 @@
 // are asked that an index finds for the request's path, host, address, method or
 // values; so those that do not apply cost nothing. A [Recipe] makes the key: its parts are
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
-// keyed digest of them leaves this package.
+// keyed digest of them leaves this package. A regular expression is a Pattern whose plain
+// beginning is what the index finds it by. With `paths: loose` the patterns of rules
+// are compared with [LoosePath] instead, and those of routes, exempt and block are not.
+//
+// # Tokens
+//
+// jwt.<claim> is a claim of the bearer token, which is verified when something asks for
+// it: for a match at once, after all else of that; for a key, if Facts.TokenLater says
+// so, only in [Set.Resolve], unless the token was verified lately. A key verifies tokens
+// of its own kind of signature and of no other. A Set remembers good tokens by their
+// SHA-256, a bounded number of them, and the next Set with the same keys has them too.
 //
 // # Groups
 //

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type Error struct {
 	// is the character of it that the error begins at, counted from 1.
 	excerpt string
 	caret   int
+	at      int // the line it is on, those of all files together counted
 	more    int // errors that it stands for beside itself
 }
 
@@ -182,7 +184,7 @@ func (l ErrorList) Err() error {
 }
 
 func (l ErrorList) sort() {
-	slices.SortStableFunc(l, func(a, b *Error) int { return a.Pos.compare(b.Pos) })
+	slices.SortStableFunc(l, func(a, b *Error) int { return cmp.Or(a.at-b.at, a.Pos.compare(b.Pos)) })
 }
 
 // quote returns text between quotes for a message, cut when it is long.

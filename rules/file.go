@@ -14,7 +14,8 @@ import (
 type File struct {
 	// Name is the file's name as it was given to Parse.
 	Name string
-	// Hash is the SHA-256 of the file's bytes, in hexadecimal.
+	// Hash is the SHA-256 of the file's bytes, in hexadecimal; with an include, that of
+	// the hashes of all its files.
 	Hash string
 	// Warnings are about settings that can be used but are seldom meant; sorted.
 	Warnings ErrorList
@@ -83,7 +84,9 @@ type File struct {
 	// are in this process.
 	Store *StoreSpec
 
-	data     []byte            // what it was parsed from
+	data     []byte     // what it was parsed from
+	included []Included // in the order in which they count
+	listed   map[string][]Included
 	settings map[string]string // top-level setting -> a text that changes with its value
 	// The matches of Rules and of Routes, as Parse made them; nil in a File made
 	// otherwise.

@@ -13,6 +13,17 @@ type Outside struct {
 	// More than MaxSecret bytes need not be read. An error is shown to the
 	// operator and should not repeat the path.
 	ReadFile func(path string) (data []byte, mode fs.FileMode, err error)
+	// Include returns the files that a pattern stands for, as filepath.Match has it,
+	// sorted, with what they hold; nil is that none can be included. More than a file
+	// may have need not be read of any.
+	Include func(pattern string) []Included
+}
+
+func (o Outside) include(pattern string) []Included {
+	if o.Include == nil {
+		return nil
+	}
+	return o.Include(pattern)
 }
 
 func (o Outside) env(name string) (string, bool) {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 )
 
@@ -39,7 +38,8 @@ type parser struct {
 // Parse reads a configuration file as Outside.Parse does, with nothing outside.
 func Parse(name string, data []byte) (*File, error) { return Outside{}.Parse(name, data) }
 
-// Parse reads a configuration file. name is what errors call it: the path as the
+// Parse reads a configuration file, and those that it includes. name is what errors
+// call it: the path as the
 // user gave it. It looks at nothing but data and what of o data names, never
 // panics, and takes well under a second and 128 MB whatever data holds.
 //
@@ -50,14 +50,14 @@ func (o Outside) Parse(name string, data []byte) (*File, error) {
 	if len(s.errs) > 0 {
 		return nil, s.errors()
 	}
-	root := decode(s, text)
+	root := s.tree(text)
 	if root != nil {
 		file := Defaults()
 		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 		if len(s.errs) == 0 {
-			sum := sha256.Sum256(data)
-			file.Name, file.Hash, file.data = name, hex.EncodeToString(sum[:]), data
+			file.Name, file.Hash, file.data = name, hashOfAll(data, s.included), data
+			file.included, file.listed = s.included, s.listed
 			p.warnings()
 			file.Warnings = s.warnings()
 			return &file, nil
@@ -74,7 +74,7 @@ func (o Outside) FindAdmin(name string, data []byte) Admin {
 	if len(s.errs) > 0 {
 		return file.Admin
 	}
-	if root := decode(s, text); root != nil {
+	if root := s.tree(text); root != nil {
 		p := &parser{source: s, file: &file, used: map[string]bool{}}
 		p.read(root)
 	}

@@ -173,7 +173,7 @@ func (p *parser) isGroup(n *node, text, what string) bool {
 		}
 		return true
 	}
-	if p.groupsBroken || p.full() {
+	if p.groupsBroken || p.incomplete || p.full() {
 		return false
 	}
 	names := make([]string, min(100, len(p.file.Groups))) // more to choose from would take its time

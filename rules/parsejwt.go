@@ -49,7 +49,7 @@ func (p *parser) keyFile(v *node, what string) Secret {
 	}
 	s := Secret{Source: "file", Pos: p.posOf(v), from: text}
 	if !filepath.IsAbs(text) {
-		s.from = filepath.Join(filepath.Dir(p.name), text)
+		s.from = filepath.Join(p.folder(), text)
 	}
 	if p.blind != nil {
 		p.secretFiles = append(p.secretFiles, s.from)

@@ -152,7 +152,7 @@ func (p *parser) filePath(n *node, what string) FilePath {
 	at := p.report(n.line, n.col, p.width(n), "", "")
 	f := FilePath{Path: text, Pos: at.Pos, Len: at.Len, excerpt: at.excerpt, caret: at.caret}
 	if !filepath.IsAbs(text) {
-		f.Path = filepath.Join(filepath.Dir(p.name), text)
+		f.Path = filepath.Join(p.folder(), text)
 	}
 	if n.origin != nil {
 		f.origin = &origin{written: n.origin.written, text: f.Path, names: n.origin.names}

@@ -118,7 +118,7 @@ func (p *parser) routeUpstream(c *section, r *RouteSpec, where string, names []s
 		return
 	}
 	r.Upstream = text
-	if !known[text] {
+	if !known[text] && !p.incomplete {
 		hint := didYouMean(text, names[:min(100, len(names))])
 		if _, err := parseServer(text); err == nil {
 			hint = "give the URL a name under upstreams: and write the name here"

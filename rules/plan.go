@@ -93,6 +93,10 @@ type PlanLive struct {
 	identity string       // what it was made for: see RuleSpec.planIdentity
 }
 
+// candidateTier stands for the candidate among the tiers of a rule; no group has such
+// a name.
+const candidateTier = "its candidate"
+
 // compilePlan makes the Plan of a tier of r, "" for its own numbers, with the
 // PlanLive of was, the same plan of the same rule of the list in force, if there
 // is one. ruleIdentity is what the identity of r is; base is the rule's own Plan, and nil
@@ -117,6 +121,9 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 		Permits: spec.Rate.Permits, Period: spec.Rate.Period, Burst: spec.Burst,
 		Numbers: numbers, Shared: shared, algorithm: r.Algorithm, inTable: here.Concurrency,
 		zone: r.Zone, MaxWait: r.MaxWait, Places: r.places(spec),
+	}
+	if tier == candidateTier {
+		p.Tier = ""
 	}
 	p.policy = p.policyItem(r.Name)
 	shares := base != nil && p.Concurrency > 0

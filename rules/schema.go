@@ -28,7 +28,7 @@ func Schema() []byte {
 	clause := partMatch.schema(explanations[partMatch])
 	clause["minProperties"] = 1
 	clause["patternProperties"] = object{
-		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|(?:query|jwt)\..+)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
+		`^(?:header\.` + tokenPattern + `|cookie\.` + tokenPattern + `|query\..+|jwt\..+|basic\.username)$`: described(oneOrList(anyText(), 1).schema, "Its value; * stands for any letters."),
 	}
 	definitions["clause"] = clause
 	file := partFile.schema(explanations[partFile])

@@ -105,10 +105,10 @@ func (f *File) SecretFiles() []string {
 // SecretFiles returns the paths of the files from which a configuration file wants
 // secrets, whether they can be read or not; none if anything else is wrong with it.
 func (o Outside) SecretFiles(name string, data []byte) []string {
-	s, text := readSource(Outside{Env: o.Env}, name, data)
+	s, text := readSource(Outside{Env: o.Env, Include: o.Include}, name, data)
 	file := Defaults()
 	p := &parser{source: s, file: &file, used: map[string]bool{}, blind: map[*node]bool{}}
-	if root := decode(s, text); root != nil {
+	if root := s.tree(text); root != nil {
 		p.read(root)
 	}
 	if len(s.errs) > 0 {
@@ -201,7 +201,7 @@ func (p *parser) readSecret(s Secret, n *node, what string) Secret {
 		return Secret{}
 	case s.Source == "file":
 		if s.from = text; !filepath.IsAbs(text) {
-			s.from = filepath.Join(filepath.Dir(p.name), text)
+			s.from = filepath.Join(p.folder(), text)
 		}
 	case s.Source == "env":
 		if s.from = text; !variableName.MatchString(text) {

@@ -194,7 +194,7 @@ func (h *Hit) Claim(c *limit.Claim) {
 func (h *Hit) Trial(c *limit.Claim) {
 	p := h.Plan.Candidate
 	c.Table, c.Gen, c.Key, c.N = p.Live.Table, p.Gen, h.Key, h.Cost
-	c.Mode, c.Pending = limit.DryRun, h.Rule.Pending()
+	c.Mode, c.Pending, c.Shared = limit.DryRun, h.Rule.Pending(), p.Shared
 }
 
 // Route returns the first route that takes the request, or nil.

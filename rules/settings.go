@@ -56,10 +56,7 @@ var settings = map[part]names{
 			"version", "listen", "upstream", "upstreams", "routes", "rules", "exempt", "block",
 			"trusted_proxies", "ipv6_prefix", "ratelimit_headers", "reject", "timeouts", "limits",
 			"shutdown_timeout", "shutdown_delay", "admin", "log", "max_keys", "max_memory", "store", "overload", "proxy_protocol",
-			"groups", "body_limit", "tls", "paths", "state", "jwt",
-		},
-		later: []string{
-			"include",
+			"groups", "body_limit", "tls", "paths", "state", "jwt", "include",
 		},
 	},
 	partUpstream: {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,8 +47,17 @@ type source struct {
 	searched int   // the line looked at last for a secret
 	secretAt []int // where one is there, as of FindStringIndex
 
-	patterns int // alternatives of all matches so far
-	regexps  int // the size of all regular expressions so far
+	// The files that are included: where each begins in lines, all that were read, and
+	// which each pattern stands for. isIncluded says that this is the text of one.
+	parts      []sourcePart
+	included   []Included
+	listed     map[string][]Included
+	isIncluded bool
+	incomplete bool // one of them is missing: what is missed may be in it
+
+	foreign  bool // the file is none of ours: a $ means nothing in it
+	patterns int  // alternatives of all matches so far
+	regexps  int  // the size of all regular expressions so far
 	// The maps of the section of the rule that is being read.
 	ruleValues, ruleKeys map[string]*node
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
@@ -204,7 +214,28 @@ func (s *source) offset(n, col int) int {
 // from returns what line n holds from column col on.
 func (s *source) from(n, col int) string { return s.line(n)[s.offset(n, col):] }
 
-func (s *source) pos(line, col int) Pos { return Pos{File: s.name, Line: line, Col: col} }
+// pos returns the place of a line of s, in the file that it is of.
+func (s *source) pos(line, col int) Pos {
+	// The parts that begin before the line; the last of them holds it.
+	before := sort.Search(len(s.parts), func(i int) bool { return s.parts[i].base >= line })
+	if before > 0 {
+		part := s.parts[before-1]
+		return Pos{File: part.name, Line: line - part.base, Col: col}
+	}
+	return Pos{File: s.name, Line: line, Col: col}
+}
+
+// lineAt returns the line of s that a place is on.
+func (s *source) lineAt(pos Pos) int {
+	if pos.File != s.name {
+		for _, p := range s.parts {
+			if p.name == pos.File {
+				return pos.Line + p.base
+			}
+		}
+	}
+	return pos.Line
+}
 
 // full reports whether there are so many errors that no more are kept. Who asks
 // has one more.
@@ -232,13 +263,13 @@ func (s *source) warn(pos Pos, n int, hint, format string, args ...any) {
 		s.moreWarns++
 		return
 	}
-	e := s.report(pos.Line, pos.Col, n, hint, format, args...)
+	e := s.report(s.lineAt(pos), pos.Col, n, hint, format, args...)
 	e.Warning = true
 	s.warns = append(s.warns, e)
 }
 
 func (s *source) report(line, col, n int, hint, format string, args ...any) *Error {
-	e := &Error{Pos: s.pos(line, col), Len: max(1, n), Rule: s.rule, Msg: oneLine(fmt.Sprintf(format, args...)), Hint: oneLine(hint)}
+	e := &Error{at: line, Pos: s.pos(line, col), Len: max(1, n), Rule: s.rule, Msg: oneLine(fmt.Sprintf(format, args...)), Hint: oneLine(hint)}
 	if col == 0 {
 		return e
 	}
@@ -260,9 +291,9 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	return e
 }
 
-// writtenSecret finds a line with a secret written out, or the URL of a store with one,
-// which is not shown, also when something else is wrong with it: one of the gateway,
-// or one of a header that is set on messages.
+// writtenSecret finds a line with a secret written out, which is not shown, also
+// when something else is wrong with it: one of the gateway, one of a header that is
+// set on messages, or the URL of a store with one.
 var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|x-api-key|x-auth-token))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
@@ -96,6 +97,10 @@ func (s *source) failText(n *node, what string, e *TextError) {
 	msg, hint := n.origin.hide(msg, e.Hint)
 	s.fail(line, col, width, hint, "%s", msg)
 }
+
+// folder returns the folder that files are named from, also in an included one, as if
+// that stood in the file itself.
+func (s *source) folder() string { return filepath.Dir(s.name) }
 
 // posOf returns the place of n.
 func (s *source) posOf(n *node) Pos { return s.pos(n.line, n.col) }

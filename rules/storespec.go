@@ -125,7 +125,7 @@ func (r *RuleSpec) shared(spec *PlanSpec, tier, identity string) (*limit.Shared,
 	if err != nil {
 		return nil, err
 	}
-	if r.Algorithm == concurrency {
+	if r.Algorithm == concurrency && tier != candidateTier {
 		tier = "" // requests in progress are counted together
 	}
 	sum := sha256.Sum256([]byte(tier + "\n" + identity))

@@ -35,6 +35,7 @@ type finding struct {
 // ruleReport says what a rule means.
 type ruleReport struct {
 	Name      string       `json:"name"`
+	File      string       `json:"file,omitempty"` // where that is an included one
 	Line      int          `json:"line"`
 	Match     string       `json:"match"`
 	Key       string       `json:"key"`
@@ -92,6 +93,9 @@ func (r *report) load(name string, data []byte) error {
 		one := ruleReport{
 			Name: rule.Name, Line: rule.Pos.Line, Match: rule.MatchText, Key: rule.KeyText, Algorithm: rule.Algorithm,
 			Limit: rule.Base.Limit, Meaning: rule.Describe(), DryRun: rule.DryRun,
+		}
+		if rule.Pos.File != name {
+			one.File = rule.Pos.File
 		}
 		if trial := rule.Base.Candidate; trial != nil {
 			one.Candidate = &candidateReport{Limit: trial.Limit, Meaning: trial.Describe()}

@@ -49,7 +49,10 @@ func complete(cmd *cobra.Command) {
 	if f := cmd.Flags().Lookup("dry-run"); f != nil && f.Value.Type() == "string" { // of rule; that of run has no value
 		flags["dry-run"] = cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp)
 	}
-	for _, name := range []string{"config", "color", "upstream", "limit", "listen", "admin", "header", "data", "ip", "host", "repeat", "for", "dry-run"} {
+	flags["against"] = flags["config"]
+	flags["html"] = cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt)
+	flags["suggest"] = cobra.FixedCompletions([]string{"clients=0.1%", "requests=1%"}, cobra.ShellCompDirectiveNoFileComp)
+	for _, name := range []string{"config", "color", "upstream", "limit", "listen", "admin", "header", "data", "ip", "host", "repeat", "for", "dry-run", "against", "html", "suggest", "format", "top"} {
 		if f := flags[name]; cmd.Flags().Lookup(name) != nil {
 			if f == nil {
 				f = nothing

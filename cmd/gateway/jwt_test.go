@@ -59,6 +59,7 @@ func TestKeysOfTokensAreRotatedLive(t *testing.T) {
 	if got := status(old); got != 200 {
 		t.Errorf("the old key beside it: %d, want 200", got)
 	}
+	eventually(t, "the log says so", func() bool { return len(g.logged("configuration reloaded")) > 0 })
 	if lines := g.logged("configuration reloaded"); len(lines) != 1 || lines[0]["changed"] != "keys of jwt" {
 		t.Errorf("the log says %v", lines)
 	}

@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, cmd := range []*cobra.Command{
-		newRun(), newDemo(), newCheck(), newExplain(), newReplay(), newConfig(), newReload(), newStatus(), newKeys(), newRule(), newHealthcheck(), newSchema(),
+		newRun(), newDemo(), newCheck(), newExplain(), newReplay(), newConfig(), newReload(), newStatus(), newKeys(), newRule(), newHealthcheck(), newSchema(), newImport(),
 		newHashKey(), newCompletion(), newMan(), newVersion(), newRulesHelp(),
 	} {
 		if cmd.Args == nil {

@@ -39,6 +39,9 @@ func newReplay() *cobra.Command {
 			"  gateway replay access.log --suggest clients=0.1%\n" +
 			"  zcat access.log.gz | gateway replay - --format '$remote_addr [$time_local] \"$request\" $status $http_x_api_key'",
 		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault // logs, which are files
+		},
 		RunE: func(cmd *cobra.Command, logs []string) error {
 			if err := p.check(logs); err != nil {
 				return &usageError{"gateway replay", err}
@@ -223,7 +226,7 @@ func replaySet(cmd *cobra.Command, config string) (*rules.Set, error) {
 	}
 	var set *rules.Set
 	if err == nil {
-		set, err = file.Compile(nil)
+		set, err = file.Alone().Compile(nil)
 	}
 	if list, ok := errors.AsType[rules.ErrorList](err); ok {
 		printErrors(cmd.ErrOrStderr(), list, ".")

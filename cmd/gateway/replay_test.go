@@ -57,6 +57,12 @@ rules:
     algorithm: fixed_window
     cost: { /search/a: 5, /search/**: 2 }
     refund: { status: 5xx, upstream_error: true }
+  - name: users
+    match: /u/:user/**
+    key: path.user
+    limit: 20/s
+    burst: 6
+    cost: { /u/*/big: 3, /u/**: 1 }
   - name: quota
     key: global
     limit: 3000/s
@@ -97,7 +103,7 @@ func TestReplayOfOurOwnLogRepeatsEveryDecision(t *testing.T) {
 			wg.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(n), uint64(worker)))
 				for range wave / workers {
-					ask2(t, g, r)
+					askOneOf(t, g, r)
 				}
 			})
 		}
@@ -134,14 +140,100 @@ func TestReplayOfOurOwnLogRepeatsEveryDecision(t *testing.T) {
 		}
 		t.Logf("%s: %d of %d refused", r.Name, r.Refused, r.Requests)
 	}
-	if refusing < 6 {
+	if refusing < 7 {
 		t.Errorf("only %d rules refused anything: that shows little", refusing)
 	}
 	t.Attr("replay", fmt.Sprintf("%d requests, %d refused, every decision as it was", rep.Requests, rep.Refused))
 }
 
-// ask2 sends one of many kinds of requests.
-func ask2(t *testing.T, g *instance, r *rand.Rand) {
+// A dry run and a candidate on the live gateway, and a replay of its log, say the
+// same: so do rules that are enforced in the replay, when nothing else refuses.
+func TestDryRunAndCandidateReportWhatAReplayDoes(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/login" {
+			w.WriteHeader(401)
+		}
+	}))
+	defer up.Close()
+	const file = `
+trusted_proxies: [127.0.0.1/32]
+upstream: UPSTREAM
+rules:
+  - name: per-ip
+    limit: 20/h
+    candidate: { limit: 5/h }
+    dry_run: true
+  - name: per-key
+    key: header.X-API-Key
+    missing: skip
+    limit: 8/h
+    dry_run: true
+  - name: login
+    match: POST /login
+    limit: 3/h
+    count: { status: 401 }
+    dry_run: true
+`
+	g := serve(t, ports+strings.ReplaceAll(file, "UPSTREAM", up.URL))
+	r := rand.New(rand.NewPCG(3, 4))
+	const requests = 400
+	for range requests {
+		method, path := "GET", "/"
+		if r.IntN(4) == 0 {
+			method, path = "POST", "/login"
+		}
+		req, _ := http.NewRequest(method, "http://"+g.addr+path, nil)
+		req.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", min(r.IntN(40), r.IntN(40))))
+		if r.IntN(3) == 0 {
+			req.Header.Set("X-API-Key", strconv.Itoa(r.IntN(5)))
+		}
+		res, err := g.client.Do(req)
+		do(t, err)
+		res.Body.Close()
+		if res.StatusCode == 429 {
+			t.Fatal("a dry run refuses")
+		}
+	}
+	eventually(t, "the log is written", func() bool { return logged(g.out.String()) >= requests })
+	live := g.ruleFigures()
+	dir := t.TempDir()
+	path, enforced := filepath.Join(dir, "access.log"), filepath.Join(dir, "enforced.yaml")
+	write(t, path, g.out.String())
+
+	rep := replayed(t, path, "-c", g.path)
+	if rep.AsLogged == nil || rep.AsLogged.Different != 0 || rep.AsLogged.Same != requests {
+		t.Errorf("as logged: %+v", rep.AsLogged)
+	}
+	for _, r := range rep.Rules {
+		if r.Refused == 0 || float64(r.Refused) != live["dry_run_rejected "+r.Name] {
+			t.Errorf("%s: %d would be refused, the live gateway says %v", r.Name, r.Refused, live["dry_run_rejected "+r.Name])
+		}
+		if c := r.Candidate; c != nil && (c.Refused == 0 || float64(c.Refused) != live["candidate_rejected "+r.Name]) {
+			t.Errorf("%s: its candidate would refuse %d, the live gateway says %v", r.Name, c.Refused, live["candidate_rejected "+r.Name])
+		}
+	}
+	if rep.Rules[0].Candidate == nil {
+		t.Error("no candidate")
+	}
+	// Each rule alone, enforced.
+	for i, name := range []string{"per-ip", "per-key", "login"} {
+		text := strings.ReplaceAll(strings.ReplaceAll(file, "UPSTREAM", up.URL), "    dry_run: true\n", "")
+		var rules []string
+		for _, one := range strings.Split(text, "  - name: ")[1:] {
+			if strings.HasPrefix(one, name+"\n") {
+				rules = append(rules, "  - name: "+one)
+			}
+		}
+		write(t, enforced, strings.Split(text, "  - name: ")[0]+strings.Join(rules, ""))
+		alone := replayed(t, path, "-c", enforced)
+		if r := alone.Rules[0]; r.Refused != rep.Rules[i].Refused || r.Requests != rep.Rules[i].Requests || alone.Refused != r.Refused {
+			t.Errorf("%s enforced: %d of %d refused, in a dry run %d of %d", name, r.Refused, r.Requests, rep.Rules[i].Refused, rep.Rules[i].Requests)
+		}
+	}
+}
+
+// askOneOf sends one of many kinds of requests.
+func askOneOf(t *testing.T, g *instance, r *rand.Rand) {
 	method, path, body := "GET", "/", ""
 	switch r.IntN(6) {
 	case 0:
@@ -154,6 +246,8 @@ func ask2(t *testing.T, g *instance, r *rand.Rand) {
 	case 2:
 		path = "/search/" + string(rune('a'+r.IntN(4))) + "?q=1"
 	case 3:
+		path = "/u/" + strconv.Itoa(r.IntN(8)) + []string{"", "/big", "/small"}[r.IntN(3)] // which the log blanks
+	case 4:
 		path = "/a//b/%41/../c" + strconv.Itoa(r.IntN(50))
 	}
 	req, _ := http.NewRequest(method, "http://"+g.addr+path, strings.NewReader(body))

@@ -151,19 +151,19 @@ func plotBusiest(r *replay.RuleReport) template.HTML {
 	}
 	fmt.Fprintf(&path, "H%d", plotRight)
 	fmt.Fprintf(p, `<path d="%s" class="curve"/>`, path.String())
-	p.mark(x(float64(b.Limit)), "limit "+r.Limit)
+	p.mark(x(float64(b.Limit)), plotBottom-8, "limit "+r.Limit) // the curve is high there, if the limit is any good
 	p.text((plotLeft+plotRight)/2, plotUnders, "middle", "axis", "units in the busiest "+periodName(b.Period)+" of a key")
 	return p.svg()
 }
 
-// mark draws an upright line with a text at its top.
-func (p *plot) mark(x float64, text string) {
+// mark draws an upright line with a text beside it at the height y.
+func (p *plot) mark(x, y float64, text string) {
 	p.line(x, plotTop-4, x, plotBottom, "limit")
 	anchor, dx := "start", 5.0
 	if x > (plotLeft+plotRight)/2 {
 		anchor, dx = "end", -5
 	}
-	p.text(x+dx, plotTop+5, anchor, "limittext", text)
+	p.text(x+dx, y, anchor, "limittext", text)
 }
 
 // plotCurve draws what other limits would have refused.
@@ -191,7 +191,7 @@ func plotCurve(r *replay.RuleReport) template.HTML {
 		fmt.Fprintf(p, `<rect x="%.1f" y="%d" width="14" height="%d" class="touch"><title>%s: %s of the requests, %s of the clients refused</title></rect>`,
 			x(float64(pt.Number))-7, plotTop, plotBottom-plotTop, html.EscapeString(pt.Limit), percentText(pt.RequestsShare), percentText(pt.ClientsShare))
 		if pt.Limit == c.Suggested && !pt.Now {
-			p.mark(x(float64(pt.Number)), "suggested "+pt.Limit)
+			p.mark(x(float64(pt.Number)), plotTop+5, "suggested "+pt.Limit)
 		} else if pt.Now {
 			p.line(x(float64(pt.Number)), plotTop-4, x(float64(pt.Number)), plotBottom, "limit now")
 		}

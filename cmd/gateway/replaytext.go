@@ -32,6 +32,10 @@ func printReplay(w io.Writer, rep *replay.Report, suggest bool) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, r.Limit, grouped(r.Requests), grouped(r.Units), grouped(r.Refused),
 			percentText(r.Share), bar(r.Share, 12), grouped(r.Clients), grouped(r.ClientsRefused))
+		if c := r.Candidate; c != nil {
+			fmt.Fprintf(t, "  candidate\t%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", c.Limit, grouped(c.Requests), grouped(c.Refused),
+				percentText(c.Share), bar(c.Share, 12), grouped(c.Clients), grouped(c.ClientsRefused))
+		}
 	}
 	t.Flush()
 	for i := range rep.Rules {
@@ -80,6 +84,7 @@ func printLogs(w io.Writer, rep *replay.Report) {
 		{rep.Malformed, "nothing that rules are asked about (malformed, TLS on a plain port), answered 400"},
 		{rep.NoRoute, "no route, answered 404"}, {rep.Blocked, "blocked, answered 403"}, {rep.Lacking, "without a key that a rule insists on, answered 400"},
 		{rep.Before, "ended before any rule when logged, and left out"},
+		{rep.PathCut, "without the whole path in the log, which is blanked or long: decided by what it says of rules"},
 		{rep.Status429, "answered 429 when logged"},
 		{rep.Late, "too late in the log for their place in time, and decided late"},
 	} {

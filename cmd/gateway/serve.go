@@ -71,7 +71,9 @@ func newServer(name string, out, errs io.Writer, color string) *server {
 func (s *server) follow(path string) {
 	s.loop = &reload.Loop{
 		Path: path, Logger: s.log.Logger, Apply: s.apply, Beside: s.groupFiles, BesideWhole: s.secretFiles, Stale: s.stale,
+		Include: func(data []byte) []string { return s.outside.Includes(s.name, data) },
 	}
+	s.outside.Include = including(s.loop.ReadIncluded)
 }
 
 // stale reports whether what the file has taken from outside is something else by
@@ -94,9 +96,10 @@ type parsed struct {
 }
 
 // parse parses a version of the file, unless it was the last one. It is parsed anew
-// all the same if it was not good: what it wants from outside may be there by now.
+// all the same if it was not good, since what it wants from outside may be there by
+// now, or includes others, which may have changed.
 func (s *server) parse(data []byte) (*rules.File, error) {
-	if p := &s.parsed; p.file == nil || !bytes.Equal(data, p.data) {
+	if p := &s.parsed; p.file == nil || p.file.Includes() || !bytes.Equal(data, p.data) {
 		p.file, p.err = s.outside.Parse(s.name, data)
 		p.data = data
 	}

@@ -391,3 +391,24 @@ func TestKeysCommandLooksIntoTheStore(t *testing.T) {
 		t.Errorf("after a reset: %v", codes)
 	}
 }
+
+// A candidate of a rule is counted for all gateways together, too.
+func TestACandidateIsCountedInTheStore(t *testing.T) {
+	t.Parallel()
+	server, up := redistest.Start(t), newUpstream(t, nil)
+	rules := "  - { name: a, limit: 1000/h, candidate: { limit: 10/h } }\n  - { name: s, concurrency: 100, candidate: { concurrency: 50 } }\n"
+	a, b := serveStored(t, up, storeOf(server, ""), rules), serveStored(t, up, storeOf(server, ""), rules)
+	for i := range 30 {
+		g := []*instance{a, b}[i%2]
+		if code := g.get("/").status; code != 200 {
+			t.Fatalf("request %d: %d", i, code)
+		}
+	}
+	series := `gateway_rule_decisions_total{result="candidate_rejected",rule="a",tier=""}`
+	if n := a.metrics()[series] + b.metrics()[series]; n != 20 {
+		t.Errorf("the candidate would have refused %v of 30, want 20", n)
+	}
+	if n := a.metrics()[`gateway_rule_decisions_total{result="candidate_rejected",rule="s",tier=""}`]; n != 0 {
+		t.Errorf("the candidate of slots would have refused %v, want none", n)
+	}
+}

@@ -15,11 +15,12 @@ type end struct {
 	grant limit.Grant
 	claim *limit.Claim
 	rule  *ruleRun
-	n     int64 // requests it stands for
 	// Of the answer: what it gives back.
 	answer rules.Answer
 	said   int64 // units, negative for nothing said
 	slots  bool
+	// trial says that it is of a candidate, refused that the request was refused.
+	trial, refused bool
 }
 
 // ends are a heap by the order of decisions.
@@ -86,7 +87,9 @@ func (e *ends) settle() {
 	if x.slots {
 		kept = x.claim.N
 	}
-	x.rule.units += kept
+	if !x.trial {
+		x.rule.units += kept
+	}
 	*x = end{}
 	if len(e.free) < 1024 {
 		e.free = append(e.free, x)
@@ -104,6 +107,12 @@ func (e *ends) blank() *end {
 
 func (x *end) outcome(c *limit.Claim) int64 {
 	r := x.rule.rule
+	if x.refused { // nobody knows what the answer would have been
+		if r.Count.Set {
+			return c.N
+		}
+		return 0
+	}
 	if x.said >= 0 && !x.answer.ClientFailed {
 		return c.N - min(x.said, r.CostFrom.Max)
 	}

@@ -219,14 +219,14 @@ func TestCaddyHoldsHeadersAndAnswers(t *testing.T) {
 }
 
 func TestOurOwnLogTellsOfRules(t *testing.T) {
-	line := `{"at":1790812801000000123,"seq":7,"client":"203.0.113.9","peer":"10.0.0.3","method":"GET","path":"/","status":502,"bytes":2,"duration":0.001500,"route":"a","rule":"x,y","dry_run_rule":"z","result":"rejected","cost":1,"settled":1,"answer":0,"client_failed":true,"rules":{"x":{"key":"id:000102030405060708090a0b0c0d0e0f","tier":"premium","said":3,"settled_at":1790812801000000999,"settled_seq":9},"slots":{"settled_at":5,"settled_seq":6}},"count":4}`
+	line := `{"at":1790812801000000123,"seq":7,"client":"203.0.113.9","peer":"10.0.0.3","method":"GET","path":"/","status":502,"bytes":2,"duration":0.001500,"route":"a","rule":"x,y","dry_run_rule":"z","result":"rejected","cost":1,"settled":1,"answer":0,"client_failed":true,"rules":{"x":{"key":"id:000102030405060708090a0b0c0d0e0f","tier":"premium","cost":2,"said":3,"settled_at":1790812801000000999,"settled_seq":9},"slots":{"settled_at":5,"settled_seq":6}},"count":4}`
 	r, err := read(formatNamed(t, "gateway JSON"), line)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := r.Own
 	key := limit.Digest{Hi: 0x0001020304050607, Lo: 0x08090a0b0c0d0e0f}
-	if o.Rules[0] != (OwnRule{"x", "premium", key, 3, 1790812801000000999, 9}) || o.Rules[1] != (OwnRule{"slots", "", limit.Digest{}, -1, 5, 6}) || len(o.Rules) != 2 {
+	if o.Rules[0] != (OwnRule{"x", "premium", key, 2, 3, 1790812801000000999, 9}) || o.Rules[1] != (OwnRule{"slots", "", limit.Digest{}, -1, -1, 5, 6}) || len(o.Rules) != 2 {
 		t.Errorf("rules: %+v", o.Rules)
 	}
 	if r.Seq != 7 || r.Count != 4 || o.Rule != "x,y" || o.DryRun != "z" || o.Result != "rejected" || o.Answer != 0 || !o.ClientFailed || o.Route != "a" {

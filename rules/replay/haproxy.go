@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// haproxyCut is how long the lines are at least that HAProxy cuts: at 1024 bytes
+// unless told otherwise.
+const haproxyCut = 1000
+
 var errHAProxy = errors.New("not a line of option httplog")
 
 // parseHAProxy reads HAProxy's HTTP log, with or without what syslog puts before it:
@@ -70,6 +74,9 @@ func parseHAProxy(line []byte, r *Record) error {
 	}
 	quote := bytes.IndexByte(rest, '"')
 	last := bytes.LastIndexByte(rest, '"')
+	if quote >= 0 && last == quote && len(line) >= haproxyCut {
+		last = len(rest) // so long a request has lost its end already when it was logged
+	}
 	if quote < 0 || last == quote {
 		return errors.New("the request is missing or cut off")
 	}

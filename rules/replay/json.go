@@ -98,27 +98,23 @@ func (c *cursor) text() []byte {
 	if !c.expect('"') {
 		return nil
 	}
-	start := c.i
-	for {
-		n := bytes.IndexByte(c.b[c.i:], '"')
-		if n < 0 {
-			c.fail(errJSONEnd)
+	n := bytes.IndexByte(c.b[c.i:], '"')
+	if n < 0 {
+		c.fail(errJSONEnd)
+		return nil
+	}
+	part := c.b[c.i : c.i+n]
+	if bytes.IndexByte(part, '\\') >= 0 {
+		return c.escaped()
+	}
+	for _, ch := range part {
+		if ch < ' ' {
+			c.fail(errJSON)
 			return nil
 		}
-		part := c.b[c.i : c.i+n]
-		if bytes.IndexByte(part, '\\') >= 0 {
-			c.i = start
-			return c.escaped()
-		}
-		for _, ch := range part {
-			if ch < ' ' {
-				c.fail(errJSON)
-				return nil
-			}
-		}
-		c.i += n + 1
-		return c.b[start : c.i-1]
 	}
+	c.i += n + 1
+	return part
 }
 
 // escaped reads the rest of a string with escapes in it.

@@ -80,7 +80,7 @@ func parseOwn(line []byte, r *Record) error {
 func (o *Own) readRules(c *cursor) {
 	c.open('{')
 	for first := true; c.more('}', &first); {
-		rule := OwnRule{Name: text(c.key()), Said: -1}
+		rule := OwnRule{Name: text(c.key()), Cost: -1, Said: -1}
 		c.open('{')
 		for one := true; c.more('}', &one); {
 			switch key := c.key(); string(key) {
@@ -88,6 +88,8 @@ func (o *Own) readRules(c *cursor) {
 				rule.Key = c.digest()
 			case "tier":
 				rule.Tier = text(c.text())
+			case "cost":
+				rule.Cost = c.whole()
 			case "said":
 				rule.Said = c.whole()
 			case "settled_at":

@@ -54,7 +54,6 @@ type Reader struct {
 	unread []Unread
 	late   int64
 	last   limit.Instant
-	seen   limit.Instant
 }
 
 // batch is how many records are handed over at once.

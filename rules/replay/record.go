@@ -67,8 +67,9 @@ type Own struct {
 type OwnRule struct {
 	Name, Tier string
 	Key        limit.Digest
-	// Said is what the answer said the request costs; negative is nothing.
-	Said int64
+	// Cost is how many units the request takes, Said what the answer said of that;
+	// negative is nothing.
+	Cost, Said int64
 	// SettledAt and SettledSeq say when its units were given back, or used up for
 	// good; 0 is never.
 	SettledAt  limit.Instant

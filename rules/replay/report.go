@@ -92,6 +92,8 @@ type RuleReport struct {
 	Longest *Longest `json:"longest,omitempty"`
 	// Busiest says how much keys asked for in their busiest period; nil without keys.
 	Busiest *Busiest `json:"busiest,omitempty"`
+	// Candidate is what the rule's candidate would have done; nil without one.
+	Candidate *CandidateReport `json:"candidate,omitempty"`
 	// When are the requests over time.
 	When []Step `json:"when"`
 	// Curve is what other limits would have refused; nil unless it was asked for.
@@ -233,7 +235,7 @@ func (r *ruleRun) report(s *Run, w Wanted, top int) RuleReport {
 		Unjudged: r.ignored, WithoutKey: r.without, CountedInstead: r.instead, KeyMissing: r.lacks, Skipped: rule.Live.Skipped.Load(),
 		Clients: r.keys.count(func(*keyRow) bool { return true }), Sampled: 1 << r.keys.level,
 		ClientsRefused: r.keys.count(func(k *keyRow) bool { return k.refused > 0 }),
-		Top:            []TopKey{}, Notes: []string{}, When: []Step{}, Curve: r.curve(w),
+		Top:            []TopKey{}, Notes: []string{}, When: []Step{}, Curve: r.curve(w), Candidate: r.candidate.report(r),
 	}
 	rep.WithoutKey += rep.Skipped
 	r.steps.fold(&s.line)

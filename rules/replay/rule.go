@@ -12,22 +12,23 @@ import (
 type ruleRun struct {
 	rule *rules.Rule
 
-	requests, units, refused, full   int64
-	without, instead, skipped, lacks int64 // without a key: all, counted by another, passed by, answered 400
-	ignored                          int64 // requests of formats by which it is not judged
-	told                             int64 // lines of our own log that say something of it
-	keys                             keyTable
-	most                             int64 // units of a key in its busiest period
-	mostKey                          limit.Digest
-	mostAddr                         [16]byte
-	heavy                            *heavy
-	steps                            steps
-	longest                          span
-	names                            map[limit.Digest]string // of keys that were refused
-	trial                            *trial
-	views                            map[*Format]view
-	seen                             *Format // the last one that was looked up, and
-	mode                             mode    // how the rule is judged by it
+	requests, units, refused, full int64
+	without, instead, lacks        int64 // without a key: all, counted by another, answered 400
+	ignored                        int64 // requests of formats by which it is not judged
+	told                           int64 // lines of our own log that say something of it
+	keys                           keyTable
+	most                           int64 // units of a key in its busiest period
+	mostKey                        limit.Digest
+	mostAddr                       [16]byte
+	heavy                          *heavy
+	steps                          steps
+	longest                        span
+	names                          map[limit.Digest]string // of keys that were refused
+	trial                          *trial
+	candidate                      *candidate
+	views                          map[*Format]view
+	seen                           *Format // the last one that was looked up, and
+	mode                           mode    // how the rule is judged by it
 }
 
 // span is a time in which one key was refused without a break.

@@ -22,8 +22,7 @@ type Run struct {
 	facts   rules.Facts
 	hits    []rules.Hit
 	claims  []limit.Claim
-	held    bool     // claims are of a request in progress
-	names   []string // of the rules that refused
+	held    bool // claims are of a request in progress
 
 	header    http.Header
 	wants     []string // headers that the file looks at
@@ -64,6 +63,9 @@ type Totals struct {
 	Blocked   int64 `json:"blocked"`
 	Lacking   int64 `json:"key_missing"`
 	Before    int64 `json:"ended_before_rules"`
+	// PathCut are requests of which our own log does not hold all of the path: rules are
+	// judged by what it says of them.
+	PathCut int64 `json:"path_not_logged"`
 	// Status429 had been answered 429 at the time.
 	Status429 int64 `json:"refused_then"`
 }
@@ -164,17 +166,28 @@ func (s *Run) sweep() {
 	if s.keysHeld() < 2*s.swept+1<<17 {
 		return
 	}
-	for _, t := range s.set.Tables() {
+	for t := range s.tables {
 		t.Sweep(s.now)
 	}
 	s.swept = s.keysHeld()
 }
 
 func (s *Run) keysHeld() (n int64) {
-	for _, t := range s.set.Tables() {
+	for t := range s.tables {
 		n += t.Stats().Keys
 	}
 	return n
+}
+
+// tables yields all that counts something.
+func (s *Run) tables(yield func(*limit.Table) bool) {
+	for _, r := range s.set.Rules {
+		for _, t := range slices.Concat(r.Tables(), r.Trials()) {
+			if !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // read fills in the facts, as the front door does, and reports whether the request
@@ -204,6 +217,12 @@ func (s *Run) read(rec *Record) bool {
 	default:
 		f.Host = s.host
 	}
+	if s.set.File.LoosePaths {
+		if _, err = f.LoosePath(); err != nil {
+			return false
+		}
+	}
+	f.Now = rec.At
 	f.Client = s.client(rec)
 	f.Header = s.headers(rec)
 	f.SetBody(rules.Body{State: rules.BodyWhole})
@@ -318,6 +337,9 @@ func (s *Run) modeOf(r *ruleRun, f *Format) mode {
 func (s *Run) own(rec *Record) {
 	o := &rec.Own
 	s.ownLines++
+	if o.PathCut {
+		s.total.PathCut += rec.weight()
+	}
 	if s.exempt && o.Result == "none" {
 		s.hits = s.hits[:0]
 		return
@@ -339,7 +361,9 @@ func (s *Run) own(rec *Record) {
 		if h.Plan == nil {
 			h.Plan = r.Base
 		}
-		h.Cost, _ = r.CostOf(&s.facts)
+		if h.Cost = one.Cost; h.Cost < 0 {
+			h.Cost, _ = r.CostOf(&s.facts)
+		}
 		s.rules[r.Index].told++
 		s.hits = append(s.hits, h)
 	}
@@ -376,6 +400,7 @@ func (s *Run) decide(rec *Record, n int64) Outcome {
 			times = 1
 		}
 		names, dry := s.note(rec, v, times)
+		s.measure(rec, v.OK, times)
 		left -= times
 		if v.OK {
 			passed++
@@ -463,7 +488,7 @@ func (s *Run) hold(rec *Record, grant limit.Grant) {
 		e := s.ends.blank()
 		*e = end{
 			at: rec.At.Add(max(0, rec.Duration)), grant: grants[i], claim: c, rule: s.rules[h.Rule.Index],
-			answer: answer, said: -1, slots: slots, n: 1,
+			answer: answer, said: -1, slots: slots,
 		}
 		if o := rec.Own.rule(h.Rule.Name); o != nil {
 			e.said = o.Said
