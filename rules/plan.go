@@ -147,6 +147,9 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 	return p, nil
 }
 
+// Calendar reports whether its windows go by a calendar.
+func (p *Plan) Calendar() bool { return p.zone != "" }
+
 // activate makes the numbers of p those of its Table.
 func (p *Plan) activate(now limit.Instant, maxKeys int64) {
 	if p.slots != nil {

@@ -74,6 +74,10 @@ type RuleReport struct {
 	Share    float64 `json:"share"`
 	// Full are requests refused because memory was full.
 	Full int64 `json:"refused_memory_full"`
+	// Blocked are those among Refused whose keys were blocked for their refusals
+	// (penalty), Waited those let through that had to wait for their turn.
+	Blocked int64 `json:"blocked"`
+	Waited  int64 `json:"waited"`
 	// Clients are the keys there were, ClientsRefused those refused at least once.
 	Clients        int64 `json:"clients"`
 	ClientsRefused int64 `json:"clients_refused"`
@@ -231,7 +235,7 @@ func (r *ruleRun) report(s *Run, w Wanted, top int) RuleReport {
 	rule := r.rule
 	rep := RuleReport{
 		Name: rule.Name, Limit: rule.Base.LimitText(), Meaning: rule.Describe(), Key: rule.KeyText, DryRun: rule.DryRun,
-		Requests: r.requests, Units: r.units, Refused: r.refused, Share: share(r.refused, r.requests), Full: r.full,
+		Requests: r.requests, Units: r.units, Refused: r.refused, Share: share(r.refused, r.requests), Full: r.full, Blocked: r.blocked, Waited: r.waited,
 		Unjudged: r.ignored, WithoutKey: r.without, CountedInstead: r.instead, KeyMissing: r.lacks, Skipped: rule.Live.Skipped.Load(),
 		Clients: r.keys.count(func(*keyRow) bool { return true }), Sampled: 1 << r.keys.level,
 		ClientsRefused: r.keys.count(func(k *keyRow) bool { return k.refused > 0 }),
@@ -326,6 +330,12 @@ func (r *ruleRun) notes(s *Run) (notes []string, judged bool) {
 	}
 	if r.lacks > 0 {
 		notes = append(notes, fmt.Sprintf("%d requests carry no %s: answered 400 (missing: reject)", r.lacks, r.rule.KeyText))
+	}
+	if r.blocked > 0 {
+		notes = append(notes, fmt.Sprintf("%d of the refusals are of keys blocked for earlier ones (penalty)", r.blocked))
+	}
+	if r.waited > 0 {
+		notes = append(notes, fmt.Sprintf("%d requests wait for their turn and are let through (max_wait)", r.waited))
 	}
 	if r.keys.level > 0 {
 		notes = append(notes, fmt.Sprintf("clients, distribution and times are of every %d-th key; requests and refusals are of all", 1<<r.keys.level))

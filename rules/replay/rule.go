@@ -13,6 +13,7 @@ type ruleRun struct {
 	rule *rules.Rule
 
 	requests, units, refused, full int64
+	blocked, waited                int64
 	without, instead, lacks        int64 // without a key: all, counted by another, answered 400
 	ignored                        int64 // requests of formats by which it is not judged
 	told                           int64 // lines of our own log that say something of it

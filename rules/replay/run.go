@@ -32,6 +32,7 @@ type Run struct {
 
 	rules      []*ruleRun
 	anySettles bool // some rule gives back what it takes
+	punishes   bool // some rule blocks keys for their refusals, so that each of them counts
 	tries      bool // other limits, too
 	ends       ends
 	line       timeline
@@ -92,6 +93,9 @@ func NewRun(set *rules.Set, host string) *Run {
 	s.exempt = slices.ContainsFunc(set.ExemptReads(), func(a rules.Attribute) bool { return !ownHolds(a) })
 	each := mostKeysOfAll / max(1, len(set.Rules))
 	for _, r := range set.Rules {
+		for p := range r.Plans() {
+			s.punishes = s.punishes || p.Numbers.Penalty.After != nil
+		}
 		s.anySettles = s.anySettles || r.Settles() || r.Base.Concurrency > 0
 		s.rules = append(s.rules, &ruleRun{
 			rule: r, keys: keyTable{most: min(mostKeys, max(4096, each))}, views: map[*Format]view{},
@@ -396,7 +400,7 @@ func (s *Run) decide(rec *Record, n int64) Outcome {
 	for left := n; left > 0; {
 		times := left // of requests alike at one instant, once one is refused all are
 		v := s.acquire(rec)
-		if v.OK {
+		if v.OK || s.punishes {
 			times = 1
 		}
 		names, dry := s.note(rec, v, times)
@@ -518,12 +522,24 @@ func answerOf(rec *Record) rules.Answer {
 // note notes what each rule made of so many requests alike, and returns the names
 // of the rules that refused them, and of those that would have.
 func (s *Run) note(rec *Record, v limit.Verdict, n int64) (refused, trial string) {
+	blocked := false
+	for i := range s.claims {
+		blocked = blocked || !v.OK && s.claims[i].Blocked && s.claims[i].Mode == limit.Enforce
+	}
 	for i := range s.claims {
 		c := &s.claims[i]
 		h := &s.hits[c.Tag]
 		r := s.rules[h.Rule.Index]
 		if h.Rule.DryRun && !v.OK {
 			continue // as if it had never come
+		}
+		if blocked && !c.Blocked {
+			continue // the request is blocked, whatever room there is here
+		}
+		if c.Blocked {
+			r.blocked += n
+		} else if v.OK && c.Result.OK && c.Result.Wait > 0 {
+			r.waited += n
 		}
 		if v.OK && c.Result.OK && h.Plan.Concurrency == 0 && !h.Rule.Settles() {
 			r.units += c.N * n
@@ -538,7 +554,7 @@ func (s *Run) note(rec *Record, v limit.Verdict, n int64) (refused, trial string
 	}
 	for i := 0; some && i < len(s.hits); i++ { // in the order of the file
 		for j := range s.claims {
-			if c := &s.claims[j]; int(c.Tag) == i && !c.Result.OK {
+			if c := &s.claims[j]; int(c.Tag) == i && !c.Result.OK && (!blocked || c.Blocked) {
 				if name := s.hits[i].Rule.Name; !s.hits[i].Rule.DryRun {
 					refused = join(refused, name)
 				} else if v.OK {

@@ -40,7 +40,7 @@ func (s *Run) Try() {
 // matter of a number in a time.
 func newTrial(r *rules.Rule, of int) *trial {
 	p := r.Base
-	if p.Concurrency > 0 {
+	if p.Concurrency > 0 || p.Calendar() || p.MaxWait > 0 || p.Numbers.Penalty.After != nil {
 		return nil
 	}
 	t := &trial{rows: map[limit.Digest]int{}}
@@ -79,7 +79,7 @@ func ladder(n int64) []int64 {
 // bucketOf returns what an algorithm makes of n permits in the period of p; a burst
 // keeps its share of them.
 func bucketOf(algorithm string, p *rules.Plan, n int64) (limit.Bucket, error) {
-	burst := max(1, p.Burst*n/p.Permits)
+	burst := max(1, int64(float64(p.Burst)*float64(n)/float64(p.Permits)))
 	switch algorithm {
 	case "fixed_window":
 		return limit.NewFixedWindow(n, p.Period)
