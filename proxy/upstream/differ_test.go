@@ -435,8 +435,12 @@ func TestRequestsAreWrittenAsByNetHTTP(t *testing.T) {
 			if err == nil {
 				read(t, res)
 			}
-			// What of a broken request has gone out is a matter of time; that it broke is not.
-			got[i] = fmt.Sprintf("%q %v", kind(err), errors.Is(err, broken))
+			// What of a broken request has gone out is a matter of time, and so is in net/http
+			// whether its end or the connection's is reported; that it broke is not.
+			got[i] = fmt.Sprint(err != nil, errors.Is(err, broken))
+			if w.name == "direct" && kind(err) == "network" {
+				t.Errorf("%s: the server is blamed: %v", tt.name, err)
+			}
 			if err == nil {
 				got[i] += "\n" + receive(t, "the request", sent)
 			}

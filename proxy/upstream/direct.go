@@ -20,6 +20,9 @@ import (
 // time, on a fresh connection, where a kept one turns out closed: if nothing of it
 // was written, or if it is a GET, HEAD, OPTIONS or TRACE and nothing was answered.
 //
+// As many connections are open at most as there were requests at one time, so the
+// pool's bound on those bounds them too.
+//
 // The zero direct is not useful. It is safe for concurrent use.
 type direct struct {
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)

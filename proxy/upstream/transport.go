@@ -18,7 +18,8 @@ const (
 	expectFor = time.Second
 )
 
-// connect gives s its transports. tls is for https servers and may be nil.
+// connect gives s its transports. tls is for https servers and may be nil. Those
+// are net/http's alone: one may turn out to speak HTTP/2.
 func (s *Server) connect(spec *rules.Upstream, tls *tls.Config) {
 	s.h1 = newTransport(spec, s, tls, false)
 	if canBeDirect && spec.Transport != "net_http" && s.scheme == "http" && !s.h2c && isASCII(s.host) {
