@@ -220,6 +220,15 @@ frontend in
 	var out output
 	stop := started(t, addr, &out, "haproxy", "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
 	sendOdd(t, addr)
+	eventually(t, "each request is in the log", func() bool { // which is written behind the answer, and not when it is killed
+		asked := 0
+		for _, line := range out.lines() {
+			if strings.Contains(line, " in ") && !strings.Contains(line, "<BADREQ>") {
+				asked++
+			}
+		}
+		return asked >= 10
+	})
 	stop()
 	var log strings.Builder
 	for line := range strings.Lines(out.String()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,8 @@ func newRun() *cobra.Command {
 			if color != "auto" && color != "always" && color != "never" {
 				return &usageError{"gateway run", fmt.Errorf("--color %s: use auto, always or never", color)}
 			}
-			defer ballast()()
+			b := ballast()
+			defer runtime.KeepAlive(b)
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)
 				s.dryRun = dryRun

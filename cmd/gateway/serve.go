@@ -193,7 +193,9 @@ func (s *server) apply(_ context.Context, data []byte) (reload.Change, error) {
 	if !first {
 		s.gateway.Swap(snap)
 	}
-	s.store = store
+	if first {
+		s.store = store // it is the same one ever after
+	}
 	names := renewed(before, snap, secure)
 	s.certs.Commit(secure, public.At)
 	settings := doorSettings(file)
