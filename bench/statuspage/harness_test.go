@@ -136,21 +136,44 @@ type browser struct {
 	wrongs []string
 }
 
+// open starts a browser. Chromium sometimes ends as it starts on a machine without
+// a screen and a message bus; that says nothing of the page, so it gets more tries.
 func open(t *testing.T) *browser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience))
-	alloc, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, close := chromedp.NewContext(alloc)
-	b := &browser{t: t, ctx: ctx}
+	b := &browser{t: t}
 	t.Cleanup(func() {
-		close()
-		cancel()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, wrong := range b.wrongs {
 			t.Error("the page:", wrong)
 		}
 	})
+	const tries = 5
+	for try := 1; ; try++ {
+		err := b.start()
+		if err == nil {
+			break
+		}
+		if try == tries {
+			t.Fatalf("opening a browser, try %d: %v", try, err)
+		}
+		t.Logf("opening a browser, try %d: %v", try, err)
+	}
+	limited, late := context.WithTimeout(b.ctx, 4*patience)
+	t.Cleanup(late)
+	b.ctx = limited
+	send(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `addEventListener("securitypolicyviolation", e => console.error(e.violatedDirective))`,
+	})
+	return b
+}
+
+// start starts the browser once and listens to what goes wrong in its pages.
+func (b *browser) start() error {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
+	alloc, cancel := chromedp.NewExecAllocator(b.t.Context(), options...)
+	ctx, close := chromedp.NewContext(alloc)
 	wrong := func(format string, args ...any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -169,15 +192,16 @@ func open(t *testing.T) *browser {
 		}
 	})
 	if err != nil {
-		t.Fatalf("opening a browser: %v", err)
+		close()
+		cancel()
+		return err
 	}
-	limited, late := context.WithTimeout(ctx, 4*patience)
-	t.Cleanup(late)
-	b.ctx = limited
-	send(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `addEventListener("securitypolicyviolation", e => console.error(e.violatedDirective))`,
+	b.ctx = ctx
+	b.t.Cleanup(func() {
+		close()
+		cancel()
 	})
-	return b
+	return nil
 }
 
 // run does something in the browser and fails the test if it cannot.
