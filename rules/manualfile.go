@@ -127,7 +127,7 @@ func members() takes {
 		return anyOf(oneOrList(list, 1).schema, ref(partGroupFile.definition()))
 	}
 	text := object{"allOf": []object{filePath().schema, anyOf(object{"not": object{"pattern": `^` + hashPrefix}}, object{"pattern": `^` + hashPrefix + `[0-9A-Fa-f]{64}$`}),
-		{"not": object{"pattern": `^(?:` + cidrPattern + `)$`}}}}
+		{"not": object{"pattern": `^(?:` + asCIDR + `)$`}}}}
 	return takes{"attributes and their values, like header.X-API-Key: [abc]", object{
 		"type": "object", "minProperties": 1,
 		"properties":           object{"ip": values(like(prefixPattern))},

@@ -34,6 +34,9 @@ const (
 	ipv6Pattern   = `[0-9A-Fa-f:]*:[0-9A-Fa-f:]*(?:[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+)?`
 	ipv4Pattern   = octetPattern + `(?:\.` + octetPattern + `){3}`
 	cidrPattern   = ipv4Pattern + `/(?:3[0-2]|[12]?[0-9])|` + ipv6Pattern + `/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`
+	// asCIDR takes nothing that is no CIDR, and all that one writes for one.
+	asCIDR        = ipv4Pattern + `/(?:3[0-2]|[12]?[0-9])|(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){7}|(?:` + groups6 + `)?::(?:` + groups6 + `)?)/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9])`
+	groups6       = `[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,2}` // at most three, so that two with :: between fit
 	prefixPattern = `private|` + ipv4Pattern + `|` + ipv6Pattern + `|` + cidrPattern
 	portPattern   = `(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})`
 	socketPattern = `unix:(?://)?/[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*`
