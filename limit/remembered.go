@@ -41,9 +41,9 @@ func (r *refusals) find(d Digest, now Instant, n int64) (Result, bool) {
 	return res, true
 }
 
-// add remembers what a store said of a take of n units: at is when it was asked,
-// so that nobody is held back for longer than the store would.
-func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
+// add remembers what a store said of a take of n units, for longest at most: at is
+// when it was asked, so that nobody is held back for longer than the store would.
+func (r *refusals) add(d Digest, at Instant, n int64, said Result, longest time.Duration) {
 	if said.Wait <= shortRefusal {
 		return
 	}
@@ -59,7 +59,20 @@ func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
 			break
 		}
 	}
-	r.keys[d] = refusal{until: at.Add(min(said.Wait, longestRefusal)), units: n, said: said, at: at}
+	r.keys[d] = refusal{until: at.Add(min(said.Wait, longest)), units: n, said: said, at: at}
+}
+
+// remember remembers that the store has refused c, which was asked for at the instant
+// at. alone says that the request waits for nothing else: if it does, whoever waits
+// for less may pass, and that is not remembered. Neither is for long what may be over
+// when somebody goes away.
+func (s *Shared) remember(c *Claim, at Instant, alone bool) {
+	switch {
+	case !s.Terms.waits():
+		s.refused.add(c.Key, at, c.N, c.Result, longestRefusal)
+	case alone:
+		s.refused.add(c.Key, at, c.N, c.Result, longestWithTurns)
+	}
 }
 
 const (
@@ -68,6 +81,8 @@ const (
 	// longestRefusal is after how long the store is asked again all the same: that is
 	// no load, and a key that was made to forget at another gateway passes here too.
 	longestRefusal = 5 * time.Second
+	// longestWithTurns is the same where others may give their turns back.
+	longestWithTurns = time.Second
 )
 
 func (r *refusals) forget(d Digest) {

@@ -81,7 +81,7 @@ func BenchmarkServerCPU(b *testing.B) {
 	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(100_000, time.Minute)} {
 		r := p.rule(b, set)
 		c := limit.Claim{Shared: r.shared, N: 1}
-		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, false), []string{"gw:{x}:" + r.shared.ID}, []string{string(appendAsk(nil, &c, 1))}))
+		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{"gw:{x}:" + r.shared.ID}, []string{string(appendAsk(nil, &c, 1))}))
 		ours = append(ours, got)
 		b.ReportMetric(got, strings.ReplaceAll(set.name, "_window", "")+"-µs")
 	}

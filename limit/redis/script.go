@@ -37,6 +37,9 @@ var logLua string
 //go:embed slots.lua
 var slotsLua string
 
+//go:embed queue.lua
+var queueLua string
+
 //go:embed one.lua
 var oneLua string
 
@@ -65,7 +68,7 @@ type scripts struct {
 	take, settle, forget, renew, probe *script
 	// one is take for one claim of an algorithm that gives nothing back, which costs
 	// the server less.
-	one [limit.Concurrency + 1]*script
+	one [limit.PatientBucket + 1]*script
 }
 
 // lease is how long a slot is held by a gateway that says no more of it; slack how
@@ -81,7 +84,8 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 // newScripts returns the scripts with a time that this text makes.
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
-	all := head + bucketLua + bucketbackLua + fixedLua + slidingLua + windowsbackLua + logLua
+	queues := bucketLua + bucketbackLua + queueLua
+	all := head + queues + fixedLua + slidingLua + windowsbackLua + logLua
 	s := scripts{
 		take:   newScript(all + slotsLua + takeLua),
 		settle: newScript(all + settleLua),
@@ -94,12 +98,14 @@ func newScripts(clock string, slack time.Duration) scripts {
 	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
 	s.one[limit.SlidingLog] = newScript(head + logLua + takeLua)
 	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
+	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
+	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
 	return s
 }
 
 // forTake returns the script that takes claims.
-func (s *scripts) forTake(claims []limit.Claim, peek bool) *script {
-	if c := &claims[0]; len(claims) == 1 && !peek && !c.Pending {
+func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
+	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
 		return s.one[c.Shared.Terms.Algorithm]
 	}
 	return s.take

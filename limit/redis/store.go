@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,7 +81,7 @@ func (s *Store) Up(c *limit.Claim) bool {
 }
 
 // Acquire implements limit.Store.
-func (s *Store) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) {
+func (s *Store) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
 	conn := s.conn.Load()
 	if conn == nil {
 		return 0, errAway
@@ -90,15 +89,15 @@ func (s *Store) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) 
 	begun := time.Now()
 	var err error
 	if len(claims) == 1 || !conn.cluster {
-		_, err = s.take(conn, claims, peek)
+		_, err = s.take(conn, claims, a)
 	} else {
-		err = s.takeApart(conn, claims, peek)
+		err = s.takeApart(conn, claims, a)
 	}
 	return time.Since(begun), err
 }
 
 // take asks about claims of one slot.
-func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes bool, err error) {
+func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passes bool, err error) {
 	var fixed [4]string
 	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
 	for i := range claims {
@@ -111,23 +110,22 @@ func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes 
 		buf = appendAsk(buf[:0], c, s.process)
 		args = append(args, string(buf))
 	}
-	if peek {
-		args = append(args, "p")
-	}
-	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, peek), keys, args)
+	args = appendWay(args, a)
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args)
 	if err == nil {
 		var text string
 		if text, err = answer.ToString(); err == nil {
 			passes, err = readAnswer(text, claims)
 		}
 	}
-	if peek {
+	if a.Intent == limit.ToLook {
 		return passes, err
 	}
+	waits := err == nil && passes && max(a.Turn, limit.Turn(claims)) > 0
 	for i := range claims {
 		c := &claims[i]
 		switch {
-		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0:
+		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0 || waits:
 		case err != nil:
 			s.leases.doubt(keys[i], c.Receipt.Lease, c.N)
 		case passes && c.Result.OK:
@@ -135,62 +133,6 @@ func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes 
 		}
 	}
 	return passes, err
-}
-
-// takeApart asks about claims of several slots, of each at the same time, and gives
-// back what was taken when one of them refuses or cannot be told.
-func (s *Store) takeApart(conn *connection, claims []limit.Claim, peek bool) error {
-	groups := bySlot(claims)
-	if len(groups) == 1 {
-		_, err := s.take(conn, claims, peek)
-		return err
-	}
-	passes, errs := make([]bool, len(groups)), make([]error, len(groups))
-	var wg sync.WaitGroup
-	for i, g := range groups[1:] {
-		wg.Go(func() { passes[i+1], errs[i+1] = s.take(conn, g, peek) })
-	}
-	passes[0], errs[0] = s.take(conn, groups[0], peek)
-	wg.Wait()
-	err, all := errors.Join(errs...), true
-	for _, ok := range passes {
-		all = all && ok
-	}
-	if err == nil && all || peek {
-		return err
-	}
-	for i, g := range groups {
-		if !passes[i] || errs[i] != nil {
-			continue
-		}
-		wg.Go(func() {
-			for j := range g {
-				if c := &g[j]; c.Result.OK {
-					s.Settle(c, c.N)
-					c.Result.Remaining += c.N
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return err
-}
-
-// bySlot brings claims of one slot together and returns them slot by slot.
-func bySlot(claims []limit.Claim) [][]limit.Claim {
-	var groups [][]limit.Claim
-	for len(claims) > 0 {
-		n, first := 1, slot(claims[0].Key)
-		for i := 1; i < len(claims); i++ {
-			if slot(claims[i].Key) == first {
-				claims[n], claims[i] = claims[i], claims[n]
-				n++
-			}
-		}
-		groups = append(groups, claims[:n:n])
-		claims = claims[n:]
-	}
-	return groups
 }
 
 // Settle implements limit.Store.
@@ -229,8 +171,11 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	if conn == nil {
 		return false
 	}
-	name := string(appendKey(nil, s.options.Prefix, sh, key))
-	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, []string{name}, []string{string(rune(sh.Terms.Algorithm))})
+	name, kind := string(appendKey(nil, s.options.Prefix, sh, key)), sh.Terms.Algorithm
+	if waits(kind) {
+		kind = limit.TokenBucket // whose state theirs is
+	}
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, []string{name}, []string{string(rune(kind))})
 	if err != nil {
 		return false
 	}

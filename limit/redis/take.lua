@@ -2,9 +2,10 @@
 -- microseconds, and how many milliseconds a key outlives what is in it.
 --
 -- KEYS[i] is the counter of claim i, ARGV[i] what is asked of it (see ask.go).
--- ARGV[#KEYS + 1] is "p" to take nothing. The answer is a byte for the verdict and
--- 41 for each claim: whether it has room, what is left, how long it has to wait,
--- when more is there, the instant of the take, the life of the key.
+-- ARGV[#KEYS + 1] is "p" to take nothing, ARGV[#KEYS + 2] how long the request has to
+-- wait anyway (see lineUp). The answer is a byte for the verdict and 41 for each claim:
+-- whether it has room, what is left, how long it has to wait, when more is there, the
+-- instant of the take, the life of the key; and for one that lets requests wait 8 more.
 --
 -- All numbers are whole and below 2^53, so doubles hold them exactly.
 
@@ -50,6 +51,8 @@ for i = 1, #KEYS do
   end
   if not a.ok and not a.dry then passes = false end
 end
+local given = ARGV[#KEYS + 2]
+if lines or given then passes = lineUp(asks, passes, tonumber(given or 0)) end
 
 for i = 1, #asks do
   local a = asks[i]
@@ -70,5 +73,6 @@ for i = 1, #asks do
     end
   end
   answers[i] = pack('<Bddddd', a.ok and 1 or 0, a.left, a.wait, a.reset, a.at, a.born)
+  if a.more then answers[i] = answers[i] .. a.more end
 end
 return (passes and '1' or '0') .. table.concat(answers)
