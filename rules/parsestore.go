@@ -237,7 +237,7 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 	if !r.shares(p.file.Store) {
 		return
 	}
-	for _, name := range []string{"max_wait", "penalty", "calendar"} {
+	for _, name := range []string{"penalty", "calendar"} {
 		if c.has(name) {
 			p.failAt(c.keys[name], "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", name)
 			return
