@@ -149,7 +149,7 @@ type Limiter struct {
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
 	if l.Store != nil && anyShared(claims) {
-		return l.ask(now, claims, false)
+		return l.ask(now, claims, ToTake)
 	}
 	sortClaims(claims)
 	v, fresh := look(claims, now)
@@ -195,7 +195,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 	if l.Store != nil && anyShared(claims) {
-		_, v := l.ask(now, claims, true)
+		_, v := l.ask(now, claims, ToLook)
 		return v
 	}
 	return peek(now, claims, false)
@@ -204,20 +204,11 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 // Try is Peek for a request that goes no further when this refuses it, which then
 // counts as a refusal.
 func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
-	if l.Store == nil || !anyShared(claims) {
-		return peek(now, claims, true)
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, ToTry)
+		return v
 	}
-	_, v := l.ask(now, claims, true)
-	if !v.OK { // a refusal counts where there are penalties, and that is here
-		here := 0
-		for here < len(claims) && claims[here].Fate == Here {
-			here++
-		}
-		if mine := peek(now, claims[:here], true); !mine.OK {
-			v.Wait = longer(v.Wait, mine.Wait)
-		}
-	}
-	return v
+	return peek(now, claims, true)
 }
 
 func peek(now Instant, claims []Claim, counts bool) Verdict {

@@ -17,34 +17,38 @@ type refusals struct {
 // store said, and when that was. A larger take would have to wait longer, so that is
 // for the store to say.
 type refusal struct {
-	until Instant
-	units int64
-	said  Result
-	at    Instant
+	until   Instant
+	units   int64
+	said    Result
+	at      Instant
+	blocked bool // for what the key did before
 }
 
 // mostRefusals bounds what a plan remembers: about 8 MB.
 const mostRefusals = 64 << 10
 
 // find returns what is remembered of a take of n units at now.
-func (r *refusals) find(d Digest, now Instant, n int64) (Result, bool) {
+func (r *refusals) find(d Digest, now Instant, n int64) (_ Result, blocked, ok bool) {
 	r.mu.RLock()
 	was, ok := r.keys[d]
 	r.mu.RUnlock()
 	if !ok || now >= was.until || n != was.units {
-		return Result{}, false
+		return Result{}, false, false
 	}
 	res := was.said
 	passed := now.Sub(was.at)
-	res.Wait = max(1, res.Wait-passed)
-	res.Reset = max(1, res.Reset-passed)
-	return res, true
+	if res.Wait != Never {
+		res.Wait = max(1, res.Wait-passed)
+		res.Reset = max(1, res.Reset-passed)
+	}
+	return res, was.blocked, true
 }
 
-// add remembers what a store said of a take of n units: at is when it was asked,
-// so that nobody is held back for longer than the store would.
-func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
-	if said.Wait <= shortRefusal {
+// add remembers what a store said of c, which it has refused: at is when it was
+// asked, so that nobody is held back for longer than the store would.
+func (r *refusals) add(c *Claim, at Instant) {
+	lasts := c.lasts()
+	if lasts <= shortRefusal {
 		return
 	}
 	r.mu.Lock()
@@ -59,7 +63,19 @@ func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
 			break
 		}
 	}
-	r.keys[d] = refusal{until: at.Add(min(said.Wait, longestRefusal)), units: n, said: said, at: at}
+	r.keys[c.Key] = refusal{until: at.Add(min(lasts, longestRefusal)), units: c.N, said: c.Result, at: at, blocked: c.Blocked}
+}
+
+// lasts returns how long the store, which has just refused c, would refuse it again
+// without counting that, whoever else comes; 0 is not at all.
+func (c *Claim) lasts() time.Duration {
+	switch s := c.Shared; {
+	case c.Blocked:
+		return c.Receipt.Block
+	case s.Returns || s.punishes() || s.Terms.Algorithm == Concurrency:
+		return 0
+	}
+	return c.Result.Wait
 }
 
 const (

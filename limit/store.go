@@ -13,10 +13,10 @@ type Store interface {
 	// not wait.
 	Up(c *Claim) bool
 	// Acquire takes all claims or none, as Limiter.Acquire does, by the time of the
-	// store. It fills in Result and Receipt, and returns how long that took. With
-	// peek it takes nothing. The error says that the store did not decide, or not in
-	// time; it may have taken the claims all the same, once.
-	Acquire(claims []Claim, peek bool) (time.Duration, error)
+	// store, unless less is intended. It fills in Result, Blocked and Receipt, and
+	// returns how long that took. The error says that the store did not decide, or not
+	// in time; it may have taken the claims all the same, once.
+	Acquire(claims []Claim, i Intent) (time.Duration, error)
 	// Settle gives back n units of a claim that Acquire took, or charges -n more,
 	// and returns how many came back. The slots of requests in progress are given
 	// back whole.
@@ -25,12 +25,26 @@ type Store interface {
 	Forget(s *Shared, key Digest) bool
 }
 
+// Intent is what a Store is asked for.
+type Intent uint8
+
+const (
+	// ToTake is to take all claims or none, as Limiter.Acquire does.
+	ToTake Intent = iota
+	// ToLook is to take nothing, as Limiter.Peek does.
+	ToLook
+	// ToTry is to take nothing, and to count a refusal, as Limiter.Try does.
+	ToTry
+)
+
 // Receipt is what a Store needs to know of a take to settle it.
 type Receipt struct {
 	// At is the instant of the take by the store's clock, Born tells the life of the
 	// key, Lease names the slot.
 	At, Born int64
 	Lease    uint64
+	// Block is how long the block of a Blocked claim lasts.
+	Block time.Duration
 }
 
 // Fate says who decided a claim.
@@ -69,8 +83,8 @@ func anyShared(claims []Claim) bool {
 // memory are asked first, since a refusal there asks nobody else, and with them
 // those that have to be counted here for want of the store; then the store. What
 // memory took goes back when the store refuses.
-func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
-	g, v := l.decide(now, claims, peek)
+func (l *Limiter) ask(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
+	g, v := l.decide(now, claims, i)
 	v.At = max(v.At, now)
 	if v.Seq == 0 || len(g.claims) > 0 {
 		v.Seq = number(claims)
@@ -78,36 +92,36 @@ func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
 	return g, v
 }
 
-func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
+func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 	here, there := l.divide(claims)
-	if v, refused := remembered(there, now, here); refused {
+	if v, refused := remembered(there, now, here, i); refused {
 		return Grant{}, v
 	}
 	if v := l.lost(claims); !v.OK {
 		return Grant{}, v
 	}
-	_, v := memory(now, here, peek)
+	_, v := memory(now, here, i)
 	if !v.OK || len(there) == 0 {
 		unask(there)
-		return grantIf(l, claims, v, peek)
+		return grantIf(l, claims, v, i)
 	}
 	seen, turn := v.At, v.Wait
-	took, err := l.Store.Acquire(there, peek)
+	took, err := l.Store.Acquire(there, i)
 	if err != nil {
-		g, v := l.without(now, claims, here, there, peek)
+		g, v := l.without(now, claims, here, there, i)
 		if v.OK {
 			v.Wait = turn // only memory lets requests wait
 		}
 		return g, v
 	}
-	v = heard(there, now, took, !peek)
+	v = heard(there, now, took, i == ToTake)
 	if v.At = seen; v.OK {
 		v.Wait = turn
 	}
-	if !v.OK && !peek {
+	if !v.OK && i == ToTake {
 		returnAll(here, now)
 	}
-	return grantIf(l, claims, v, peek)
+	return grantIf(l, claims, v, i)
 }
 
 // divide brings the claims that the store is to be asked about behind the others,
@@ -115,6 +129,7 @@ func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict
 func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
+		c.Blocked = false
 		switch {
 		case !c.isShared():
 			c.Fate = Here
@@ -175,39 +190,62 @@ func unask(claims []Claim) {
 }
 
 // remembered refuses a request that the store has refused and would refuse again.
-func remembered(there []Claim, now Instant, here []Claim) (v Verdict, refused bool) {
+// Where the refusal may count for a penalty, who has that counts it; but none of a
+// blocked key does.
+func remembered(there []Claim, now Instant, here []Claim, intent Intent) (v Verdict, refused bool) {
+	blocked, counted := false, false
 	for i := range there {
 		c := &there[i]
-		r, ok := c.Shared.refused.find(c.Key, now, c.N)
+		c.Result = Result{}
+		counted = counted || c.Mode == Enforce && c.Shared.punishes()
+		r, block, ok := c.Shared.refused.find(c.Key, now, c.N)
 		if !ok || c.Mode != Enforce {
 			continue
 		}
-		c.Result = r
+		c.Result, c.Blocked = r, block
+		blocked = blocked || block
 		v.Wait, refused = longer(v.Wait, r.Wait), true
 	}
-	if !refused {
+	if !refused || counted && !blocked && intent != ToLook {
 		return Verdict{}, false
 	}
 	for i := range there {
-		if c := &there[i]; c.Mode != Enforce || c.Result.OK || c.Result.Wait == 0 {
+		if c := &there[i]; c.Result.Wait == 0 {
 			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	unask(here)
+	if blocked || intent == ToLook || !anyPunishes(here) {
+		unask(here)
+	} else if _, mine := memory(now, here, ToTry); !mine.OK {
+		v.Wait = longer(v.Wait, mine.Wait)
+	}
 	return v, true
 }
 
+// anyPunishes says that the Table of some claim counts refusals.
+func anyPunishes(claims []Claim) bool {
+	for i := range claims {
+		if claims[i].Table.Numbers().Penalty.After != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // memory asks the Tables of claims.
-func memory(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
+func memory(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 	var l Limiter
-	if peek {
+	switch i {
+	case ToLook:
 		return Grant{}, l.Peek(now, claims)
+	case ToTry:
+		return Grant{}, l.Try(now, claims)
 	}
 	return l.Acquire(context.Background(), now, claims)
 }
 
 // without goes on when the store did not answer: by what each claim says of that.
-func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (Grant, Verdict) {
+func (l *Limiter) without(now Instant, claims, here, there []Claim, intent Intent) (Grant, Verdict) {
 	local := 0
 	for i := range there {
 		c := &there[i]
@@ -218,11 +256,11 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (
 	}
 	v := l.lost(claims)
 	if v.OK {
-		if _, v = memory(now, there[:local], peek); v.OK {
-			return grantIf(l, claims, v, peek)
+		if _, v = memory(now, there[:local], intent); v.OK {
+			return grantIf(l, claims, v, intent)
 		}
 	}
-	if !peek {
+	if intent == ToTake {
 		returnAll(here, now)
 	}
 	return Grant{}, v
@@ -249,10 +287,10 @@ func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdi
 	for i := range claims {
 		c := &claims[i]
 		refused := !c.Result.OK && c.Mode == Enforce
-		if refused && remember && !c.Shared.Returns && c.Shared.Terms.Algorithm != Concurrency {
-			c.Shared.refused.add(c.Key, now, c.N, c.Result)
+		if refused && remember {
+			c.Shared.refused.add(c, now)
 		}
-		if c.Shared.Terms.Algorithm != Concurrency {
+		if c.Blocked || c.Shared.Terms.Algorithm != Concurrency {
 			c.Result.countFrom(now, now.Add(took))
 		}
 		if refused {
@@ -262,8 +300,8 @@ func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdi
 	return v
 }
 
-func grantIf(l *Limiter, claims []Claim, v Verdict, peek bool) (Grant, Verdict) {
-	if !v.OK || peek {
+func grantIf(l *Limiter, claims []Claim, v Verdict, i Intent) (Grant, Verdict) {
+	if !v.OK || i != ToTake {
 		return Grant{}, v
 	}
 	return Grant{claims: claims, store: l.Store}, v

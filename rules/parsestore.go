@@ -237,11 +237,9 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 	if !r.shares(p.file.Store) {
 		return
 	}
-	for _, name := range []string{"max_wait", "penalty", "calendar"} {
-		if c.has(name) {
-			p.failAt(c.keys[name], "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", name)
-			return
-		}
+	if c.has("max_wait") {
+		p.failAt(c.keys["max_wait"], "add store: memory to the rule, and each gateway counts it by itself", "max_wait: the store cannot count it")
+		return
 	}
 	for plan := range r.plans() {
 		if plan.Rate.Permits == 0 && plan.Concurrency == 0 {
@@ -250,8 +248,14 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 		if _, err := r.numbers(plan, nil); err != nil {
 			continue
 		}
-		if _, err := r.shared(plan, "", ""); err == nil {
+		if _, err := r.shared(plan, "", "", nil); err == nil {
 			continue
+		}
+		plain := *r
+		plain.Penalty = PenaltySpec{}
+		if _, err := plain.shared(plan, "", "", nil); err == nil {
+			p.failAt(c.keys["penalty"], "add store: memory to the rule, and each gateway counts it by itself", "penalty: so large a number in so long a period: the store cannot count it")
+			return
 		}
 		at, what := c.get("algorithm"), "algorithm "+r.Algorithm
 		if r.Algorithm == tokenBucket || r.Algorithm == gcra || isWindow(r.Algorithm) {

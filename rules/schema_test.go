@@ -128,7 +128,7 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"store-with-calendar", "store-with-leaky", "store-with-max-wait", "store-with-penalty",
+		"store-with-leaky", "store-with-max-wait",
 		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
 		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
@@ -142,7 +142,7 @@ var beyond = map[string][]string{
 	"compares numbers with each other, or amounts in several units": {
 		"candidate-smaller-than-the-cost", "cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
-		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-timeout-long",
+		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-penalty-too-large", "store-timeout-long",
 		"store-timeout-none", "tier-fills-too-slowly",
 		"tier-smaller-than-the-cost", "calendar-period-30d", "calendar-period-an-hour", "calendar-tier-period", "leaky-cost-can-never-pass",
 		"leaky-less-than-a-place", "leaky-max-wait-zero", "leaky-slower-than-a-minute", "leaky-tier-without-a-place", "max-wait-over-a-minute",

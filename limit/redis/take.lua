@@ -1,10 +1,12 @@
 -- Takes all claims of a request or none. What is before this says what now is, in
 -- microseconds, and how many milliseconds a key outlives what is in it.
 --
--- KEYS[i] is the counter of claim i, ARGV[i] what is asked of it (see ask.go).
--- ARGV[#KEYS + 1] is "p" to take nothing. The answer is a byte for the verdict and
+-- KEYS[i] is the counter of claim i, ARGV[i] what is asked of it (see ask.go). A
+-- last ARGV of one byte is to take nothing. The answer is a byte for the verdict and
 -- 41 for each claim: whether it has room, what is left, how long it has to wait,
--- when more is there, the instant of the take, the life of the key.
+-- when more is there, the instant of the take, the life of the key. With -1 left
+-- nothing is decided, since the edges of a calendar in ARGV are of another time than
+-- that instant.
 --
 -- All numbers are whole and below 2^53, so doubles hold them exactly.
 
@@ -31,13 +33,13 @@ local function commit(a)
   write(a.key, a.next, side, a.full)
 end
 
-local peek = ARGV[#KEYS + 1] == 'p'
+local peek = #ARGV[#ARGV] == 1 and ARGV[#ARGV]
 local passes = true
 local asks, answers = {}, {}
 
-for i = 1, #KEYS do
+for i = 1, peek and #ARGV - 1 or #ARGV do
   local kind, flags, units, n, w, b, g = unpack('<BBddddd', ARGV[i])
-  local a = { key = KEYS[i], kind = kind, dry = flags % 2 == 1, pending = flags >= 2, units = units, n = n, w = w, b = b, g = g }
+  local a = { key = KEYS[i], kind = kind, dry = flags % 2 == 1, pending = flags % 4 >= 2, units = units, n = n, w = w, b = b, g = g }
   asks[i] = a
   local look = container[kind]
   if look then
@@ -48,8 +50,10 @@ for i = 1, #KEYS do
     a.ok, a.left, a.wait, a.reset, a.next, a.full, a.at, a.born = take[kind](s, units, n, w, b, g)
     if side and a.wait > 1000000 then soften(a) end
   end
-  if not a.ok and not a.dry then passes = false end
+  if penalty then penalty.look(a, ARGV[i]) end
+  if not a.ok and (not a.dry or a.left < 0) then passes = false end
 end
+if penalty then penalty.count(asks, passes, peek) end
 
 for i = 1, #asks do
   local a = asks[i]
@@ -69,6 +73,6 @@ for i = 1, #asks do
       redis.call('PEXPIRE', a.key, ceil(a.full / 1000) + slack)
     end
   end
-  answers[i] = pack('<Bddddd', a.ok and 1 or 0, a.left, a.wait, a.reset, a.at, a.born)
+  answers[i] = pack('<Bddddd', a.ok and 1 or a.blocked and 2 or 0, a.left, a.wait, a.reset, a.at, a.born)
 end
 return (passes and '1' or '0') .. table.concat(answers)
