@@ -44,10 +44,9 @@ func (r *refusals) find(d Digest, now Instant, n int64) (_ Result, blocked, ok b
 	return res, was.blocked, true
 }
 
-// add remembers what a store said of c, which it has refused: at is when it was
-// asked, so that nobody is held back for longer than the store would.
-func (r *refusals) add(c *Claim, at Instant) {
-	lasts := c.lasts()
+// add remembers for so long what a store said of c, which it has refused: at is when
+// it was asked, so that nobody is held back for longer than the store would.
+func (r *refusals) add(c *Claim, at Instant, lasts time.Duration) {
 	if lasts <= shortRefusal {
 		return
 	}
@@ -63,19 +62,24 @@ func (r *refusals) add(c *Claim, at Instant) {
 			break
 		}
 	}
-	r.keys[c.Key] = refusal{until: at.Add(min(lasts, longestRefusal)), units: c.N, said: c.Result, at: at, blocked: c.Blocked}
+	r.keys[c.Key] = refusal{until: at.Add(lasts), units: c.N, said: c.Result, at: at, blocked: c.Blocked}
 }
 
-// lasts returns how long the store, which has just refused c, would refuse it again
-// without counting that, whoever else comes; 0 is not at all.
-func (c *Claim) lasts() time.Duration {
-	switch s := c.Shared; {
+// remember remembers that the store has refused c, which was asked for at the instant
+// at: if it would do so again whoever else comes, and would not count that. alone says
+// that the request waits for nothing else: if it does, whoever waits for less may
+// pass, and that is not remembered. Neither is for long what may be over when somebody
+// goes away.
+func (s *Shared) remember(c *Claim, at Instant, alone bool) {
+	switch {
 	case c.Blocked:
-		return c.Receipt.Block
+		s.refused.add(c, at, min(c.Receipt.Block, longestRefusal))
 	case s.Returns || s.punishes() || s.Terms.Algorithm == Concurrency:
-		return 0
+	case !s.Terms.waits():
+		s.refused.add(c, at, min(c.Result.Wait, longestRefusal))
+	case alone:
+		s.refused.add(c, at, min(c.Result.Wait, longestWithTurns))
 	}
-	return c.Result.Wait
 }
 
 const (
@@ -84,6 +88,8 @@ const (
 	// longestRefusal is after how long the store is asked again all the same: that is
 	// no load, and a key that was made to forget at another gateway passes here too.
 	longestRefusal = 5 * time.Second
+	// longestWithTurns is the same where others may give their turns back.
+	longestWithTurns = time.Second
 )
 
 func (r *refusals) forget(d Digest) {

@@ -18,9 +18,13 @@ const (
 	Concurrency
 )
 
-// CalendarWindow is a fixed window of the calendar. A store keeps these numbers, so
-// they never change.
-const CalendarWindow Algorithm = 7
+// CalendarWindow is a fixed window of the calendar; in the others requests can have to
+// wait for their turn. A store keeps the numbers of all, so they never change.
+const (
+	CalendarWindow Algorithm = 7
+	LeakyBucket    Algorithm = 8
+	PatientBucket  Algorithm = 9 // a TokenBucket with a wait
+)
 
 // Terms are the numbers of a Bucket in the units of a Store, which counts in
 // doubles: all of them, and all products that an algorithm makes of them, are
@@ -33,6 +37,9 @@ type Terms struct {
 	// A bucket gets N units back in W grains, in lowest terms, and holds Burst. A
 	// window is W grains long and admits Burst. Concurrency has Burst alone.
 	N, W, Burst int64
+	// Whole units, and Extra parts of the W of one, fit into a bucket that lets
+	// requests wait when all its places are taken.
+	Whole, Extra int64
 	// A window of the calendar admits Burst in each Span of Zone: see Zone.Edges. Its
 	// Grain is 1µs.
 	Span Span
@@ -48,6 +55,9 @@ type PenaltyTerms struct {
 	// microseconds.
 	Block, Max time.Duration
 }
+
+// waits says that requests can have to wait for their turn.
+func (t *Terms) waits() bool { return t.Algorithm == LeakyBucket || t.Algorithm == PatientBucket }
 
 // Shared is how the States of one plan are counted in a Store, together with all
 // gateways whose Shared has the same ID. It is immutable but for the refusals it
@@ -121,6 +131,8 @@ func termsAt(b Bucket, g time.Duration) (t Terms, ok bool) {
 		return b.terms(g)
 	case gcra:
 		return b.terms(g)
+	case queue:
+		return b.terms(g)
 	case fixedWindow:
 		t.Algorithm, t.W, t.Burst = FixedWindow, b.w/int64(g), b.n
 		return t, b.w%int64(g) == 0 && 4*b.n < exact
@@ -140,7 +152,10 @@ func termsAt(b Bucket, g time.Duration) (t Terms, ok bool) {
 	return t, false
 }
 
-func (b tokenBucket) terms(g time.Duration) (t Terms, ok bool) {
+func (b tokenBucket) terms(g time.Duration) (t Terms, ok bool) { return b.termsUpTo(b.burst, g) }
+
+// termsUpTo are the terms of b when units may be in use.
+func (b tokenBucket) termsUpTo(units int64, g time.Duration) (t Terms, ok bool) {
 	t = Terms{Algorithm: TokenBucket, Grain: g, Burst: b.burst}
 	hi, n := bits.Mul64(b.n, uint64(g))
 	if hi != 0 {
@@ -150,9 +165,24 @@ func (b tokenBucket) terms(g time.Duration) (t Terms, ok bool) {
 	t.N, t.W = int64(n/d), int64(b.w/d)
 	// The most that a wait is for is a debt of a burst and a burst on top, and the
 	// instant at its end is counted too.
-	fill, ok := fillTime(b.burst, int64(b.n), time.Duration(b.w))
+	fill, ok := fillTime(units, int64(b.n), time.Duration(b.w))
 	const present = 2_000_000_000_000_000 // in µs, of the year 2033
-	return t, ok && t.N < exact && below(uint64(3*b.burst), uint64(t.W)) && 3*int64(fill/time.Microsecond)+2*present < exact
+	return t, ok && t.N < exact && below(uint64(3*units), uint64(t.W)) && 3*int64(fill/time.Microsecond)+2*present < exact
+}
+
+func (b queue) terms(g time.Duration) (t Terms, ok bool) {
+	t, ok = b.termsUpTo(b.whole, g)
+	if !ok {
+		return t, false
+	}
+	t.Algorithm, t.Whole = PatientBucket, b.whole
+	if b.leaky {
+		t.Algorithm = LeakyBucket
+	}
+	// A unit has fewer parts here than in memory, each of which is so many of those.
+	// What is less than one of them admits nothing more at any whole grain.
+	t.Extra = int64(b.extra / (b.w / uint64(t.W)))
+	return t, below(uint64(t.N), uint64(2*MaxWait/g))
 }
 
 // below says that a*b can be counted in doubles.

@@ -14,9 +14,10 @@ type Store interface {
 	Up(c *Claim) bool
 	// Acquire takes all claims or none, as Limiter.Acquire does, by the time of the
 	// store, unless less is intended. It fills in Result, Blocked and Receipt, and
-	// returns how long that took. The error says that the store did not decide, or not
-	// in time; it may have taken the claims all the same, once.
-	Acquire(claims []Claim, i Intent) (time.Duration, error)
+	// returns how long that took. Where the request has to wait (see Turn) it takes no
+	// slots. The error says that the store did not decide, or not in time; it may have
+	// taken the claims all the same, once.
+	Acquire(claims []Claim, a Ask) (time.Duration, error)
 	// Settle gives back n units of a claim that Acquire took, or charges -n more,
 	// and returns how many came back. The slots of requests in progress are given
 	// back whole.
@@ -37,14 +38,26 @@ const (
 	ToTry
 )
 
+// Ask says how a Store is asked.
+type Ask struct {
+	Intent Intent
+	// Turn is how long the request has to wait anyway, for its turn elsewhere.
+	Turn time.Duration
+	// MustWait refuses it, though all claims have room, if it could leave at once.
+	MustWait bool
+}
+
 // Receipt is what a Store needs to know of a take to settle it.
 type Receipt struct {
 	// At is the instant of the take by the store's clock, Born tells the life of the
-	// key, Lease names the slot.
-	At, Born int64
-	Lease    uint64
+	// key, Lease names the slot. Ahead is what was in use right after the take in a
+	// bucket that lets requests wait, in parts of a unit.
+	At, Born, Ahead int64
+	Lease           uint64
 	// Block is how long the block of a Blocked claim lasts.
 	Block time.Duration
+	// Unused says that the request never left: all of the take comes back that can.
+	Unused bool
 }
 
 // Fate says who decided a claim.
@@ -100,28 +113,7 @@ func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict)
 	if v := l.lost(claims); !v.OK {
 		return Grant{}, v
 	}
-	_, v := memory(now, here, i)
-	if !v.OK || len(there) == 0 {
-		unask(there)
-		return grantIf(l, claims, v, i)
-	}
-	seen, turn := v.At, v.Wait
-	took, err := l.Store.Acquire(there, i)
-	if err != nil {
-		g, v := l.without(now, claims, here, there, i)
-		if v.OK {
-			v.Wait = turn // only memory lets requests wait
-		}
-		return g, v
-	}
-	v = heard(there, now, took, i == ToTake)
-	if v.At = seen; v.OK {
-		v.Wait = turn
-	}
-	if !v.OK && i == ToTake {
-		returnAll(here, now)
-	}
-	return grantIf(l, claims, v, i)
+	return l.meet(now, claims, here, there, i)
 }
 
 // divide brings the claims that the store is to be asked about behind the others,
@@ -129,7 +121,8 @@ func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict)
 func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
-		c.Blocked = false
+		c.Blocked, c.deferred, c.released, c.canceled = false, false, false, false
+		c.Returned, c.SettledAt, c.SettledSeq = 0, 0, 0
 		switch {
 		case !c.isShared():
 			c.Fate = Here
@@ -216,7 +209,7 @@ func remembered(there []Claim, now Instant, here []Claim, intent Intent) (v Verd
 	}
 	if blocked || intent == ToLook || !anyPunishes(here) {
 		unask(here)
-	} else if _, mine := memory(now, here, ToTry); !mine.OK {
+	} else if mine := memory(now, here, ToTry, 0); !mine.OK {
 		v.Wait = longer(v.Wait, mine.Wait)
 	}
 	return v, true
@@ -232,21 +225,23 @@ func anyPunishes(claims []Claim) bool {
 	return false
 }
 
-// memory asks the Tables of claims.
-func memory(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
-	var l Limiter
+// memory asks the Tables of claims. The request has to wait for turn anyway.
+func memory(now Instant, claims []Claim, i Intent, turn time.Duration) Verdict {
+	l := Limiter{turn: turn}
 	switch i {
 	case ToLook:
-		return Grant{}, l.Peek(now, claims)
+		return l.Peek(now, claims)
 	case ToTry:
-		return Grant{}, l.Try(now, claims)
+		return l.Try(now, claims)
 	}
-	return l.Acquire(context.Background(), now, claims)
+	_, v := l.Acquire(context.Background(), now, claims)
+	return v
 }
 
 // without goes on when the store did not answer: by what each claim says of that.
-func (l *Limiter) without(now Instant, claims, here, there []Claim, intent Intent) (Grant, Verdict) {
-	local := 0
+// What memory took already has to wait for turn.
+func (l *Limiter) without(now Instant, claims, here, there []Claim, i Intent, turn time.Duration) (Grant, Verdict) {
+	local, anew := 0, anyWaits(there)
 	for i := range there {
 		c := &there[i]
 		if c.away(); c.Fate == Here {
@@ -255,25 +250,32 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, intent Inten
 		}
 	}
 	v := l.lost(claims)
+	if v.OK && anew { // all in memory, where they agree on when the request leaves
+		l.returnAll(here, now, i)
+		here, there, local = nil, claims[:len(here)+local], len(here)+local
+		turn = 0
+	}
 	if v.OK {
-		if _, v = memory(now, there[:local], intent); v.OK {
-			return grantIf(l, claims, v, intent)
+		if v = memory(now, there[:local], i, turn); v.OK {
+			return grantIf(l, claims, v, i)
 		}
 	}
-	if intent == ToTake {
-		returnAll(here, now)
-	}
+	l.returnAll(here, now, i)
 	return Grant{}, v
 }
 
-// returnAll gives back what the Tables of claims took for a request that is
-// refused after all.
-func returnAll(claims []Claim, now Instant) {
-	took := Grant{claims: claims}
+// returnAll gives back what was taken of claims for a request that is refused after
+// all, or is to ask anew.
+func (l *Limiter) returnAll(claims []Claim, now Instant, i Intent) {
+	if i != ToTake {
+		return
+	}
+	took := Grant{claims: claims, store: l.Store}
 	took.Cancel(now)
 	for i := range claims {
 		if c := &claims[i]; c.Result.OK {
 			c.Result.Remaining += c.N
+			c.Result.Wait = 0
 		}
 	}
 }
@@ -282,19 +284,34 @@ func returnAll(claims []Claim, now Instant) {
 // at now, and remembers refusals. Since the store was asked some time has gone by,
 // of which nobody knows how much came before it decided: a wait counts from the end
 // of it, and what is remembered from the beginning.
-func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdict {
+func heard(claims []Claim, now Instant, took time.Duration, a Ask) Verdict {
 	v := Verdict{OK: true}
+	turn, full := a.Turn, false
+	remember := a.Intent == ToTake
+	alone := a.Turn == 0 && waiting(claims) <= 1
 	for i := range claims {
 		c := &claims[i]
-		refused := !c.Result.OK && c.Mode == Enforce
+		slots, refused := c.Shared.Terms.Algorithm == Concurrency && !c.Blocked, !c.Result.OK && c.Mode == Enforce
 		if refused && remember {
-			c.Shared.refused.add(c, now)
+			c.Shared.remember(c, now, alone)
 		}
-		if c.Blocked || c.Shared.Terms.Algorithm != Concurrency {
+		if !slots {
 			c.Result.countFrom(now, now.Add(took))
 		}
-		if refused {
-			v.OK, v.Wait = false, longer(v.Wait, c.Result.Wait)
+		switch {
+		case refused:
+			full = full || slots
+			v.OK, v.Wait = v.OK && slots, longer(v.Wait, c.Result.Wait)
+		case c.Result.OK && c.Mode == Enforce:
+			turn = max(turn, c.Result.Wait)
+		}
+	}
+	if v.OK = v.OK && (turn > 0 || !full); v.OK {
+		v.Wait = turn
+	}
+	for i := range claims {
+		if c := &claims[i]; v.OK && turn > 0 && c.Shared.Terms.Algorithm == Concurrency {
+			c.deferred = true
 		}
 	}
 	return v
@@ -308,13 +325,19 @@ func grantIf(l *Limiter, claims []Claim, v Verdict, i Intent) (Grant, Verdict) {
 }
 
 // settleThere settles what a claim has taken in the store.
-func (g *Grant) settleThere(c *Claim, now Instant, o Outcome) {
+func (g *Grant) settleThere(c *Claim, now Instant, o Outcome, canceled bool) {
 	n := c.N
-	if c.Shared.Terms.Algorithm != Concurrency {
+	switch c.Receipt.Unused = canceled; {
+	case c.deferred:
+		return
+	case c.Shared.Terms.Algorithm == Concurrency:
+	case !canceled:
 		n = 0
 		if o != nil {
 			n = min(o(c), c.N)
 		}
+		fallthrough
+	default:
 		if n == 0 && !c.Pending {
 			return
 		}

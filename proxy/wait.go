@@ -18,11 +18,6 @@ func (x *exchange) await(v limit.Verdict) bool {
 	asked := x.at
 	x.at, x.seq = v.At, v.Seq         // it is decided, but for slots
 	x.hold.Done(x.g.clock.Now(), nil) // slots that were needed to read the body
-	for i := range x.claims {
-		if c := &x.claims[i]; x.isSlot(c) { // of a store, which knows nothing of turns
-			x.grant.Release(c.Table, x.g.clock.Now())
-		}
-	}
 	if x.g.waiting.Add(1) > maxWaiting {
 		x.g.waiting.Add(-1)
 		x.grant.Cancel(x.g.clock.Now())

@@ -57,14 +57,14 @@ var errTimeout = errors.New("no answer in time")
 func (l *link) Up(*limit.Claim) bool { return true }
 
 // Acquire implements limit.Store.
-func (l *link) Acquire(claims []limit.Claim, i limit.Intent) (time.Duration, error) {
+func (l *link) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
 	begun := time.Now()
 	there, back := l.way(), l.way()
 	if rand.Float64() < l.loss {
 		return l.late()
 	}
 	time.Sleep(there)
-	l.to.acquire(claims, i)
+	l.to.acquire(claims, a.Intent)
 	if rand.Float64() < l.loss || there+back > l.timeout {
 		return l.late()
 	}

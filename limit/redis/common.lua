@@ -2,6 +2,7 @@ local spread, unpack, pack, fmod, floor, ceil, max, min = unpack, struct.unpack,
 local sub, byte = string.sub, string.byte
 local take, back, container = {}, {}, {}
 local penalty -- how refusals are counted, where they are
+local lines, lineUp, leaveLine -- whether requests may have to wait, and what then: see queue.lua
 
 -- up returns a/b rounded up. math.fmod is exact, a division is not.
 local function up(a, b)

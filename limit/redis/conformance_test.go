@@ -133,6 +133,56 @@ func TestStepTables(t *testing.T) {
 			{(90*day + 4*time.Hour) - us, 1, false, 0, us, us},
 			{(90*day + 4*time.Hour), 1, true, 4, 0, 30 * day},
 		}},
+		// 10 a second, three places: one leaves at once, three 100, 200 and 300 ms later.
+		{"leaky bucket", leaky(10, time.Second, 350*ms), []step{
+			{0, 1, true, 3, 0, 100 * ms},
+			{0, 1, true, 2, 100 * ms, 200 * ms},
+			{0, 1, true, 1, 200 * ms, 300 * ms},
+			{0, 1, true, 0, 300 * ms, 50 * ms}, // with 400 ms ahead the next is one in 50
+			{0, 1, false, 0, 50 * ms, 50 * ms},
+			{50*ms - us, 1, false, 0, us, us},
+			{50 * ms, 1, true, 0, 350 * ms, 100 * ms},
+			{120 * ms, 1, false, 0, 30 * ms, 30 * ms},
+			{500 * ms, 1, true, 3, 0, 100 * ms},
+			{620 * ms, 1, true, 3, 0, 100 * ms}, // an idle bucket saves nothing up
+			{630 * ms, 1, true, 2, 90 * ms, 190 * ms},
+		}},
+		{"a leaky bucket of costs", leaky(10, time.Second, time.Second), []step{
+			{0, 3, true, 8, 0, 300 * ms},
+			{0, 1, true, 7, 300 * ms, 400 * ms},
+			{0, 5, true, 2, 400 * ms, 900 * ms},
+			{0, 3, false, 2, 100 * ms, 900 * ms},
+			{0, 2, true, 0, 900 * ms, 100 * ms},
+			{0, 12, false, 0, limit.Never, 100 * ms},
+			{0, 0, true, 0, 0, 100 * ms},
+		}},
+		{"7 a minute leave 8.571429 s apart", leaky(7, time.Minute, time.Minute), []step{
+			{0, 1, true, 7, 0, 8_571_428_572},
+			{0, 1, true, 6, 8_571_428_572, 17_142_857_143},
+			{0, 5, true, 1, 17_142_857_143, 60 * time.Second},
+			{0, 1, true, 0, 60 * time.Second, 8_571_428_572},
+		}},
+		{"a place in the last nanosecond of a wait", leaky(3, time.Second, 333_333_334), []step{
+			{0, 1, true, 1, 0, 333_333_334},
+			{0, 1, true, 0, 333_333_334, 333_333_333}, // when the wait is again what it was
+			{0, 1, false, 0, 333_333_333, 333_333_333},
+			{333_333 * us, 1, false, 0, 333, 333},
+			{333_334 * us, 1, true, 0, 333_332_667, 333_332_666},
+		}},
+		// Burst 2, a wait of 250 ms: two at once, two more after 100 and 200 ms.
+		{"a token bucket that lets requests wait", patient(10, time.Second, 2, 250*ms), []step{
+			{0, 1, true, 1, 0, 100 * ms},
+			{0, 1, true, 0, 0, 100 * ms},
+			{0, 1, true, 0, 100 * ms, 200 * ms},
+			{0, 1, true, 0, 200 * ms, 300 * ms},
+			{0, 1, false, 0, 50 * ms, 300 * ms},
+			{0, 2, false, 0, 150 * ms, 300 * ms},
+			{0, 3, false, 0, limit.Never, 300 * ms},
+			{50 * ms, 1, true, 0, 250 * ms, 350 * ms},
+			{400 * ms, 1, true, 0, 0, 100 * ms},
+			{600 * ms, 2, true, 0, 0, 100 * ms},
+			{800 * ms, 0, true, 2, 0, 0},
+		}},
 		{"slots", slotsOf(2), []step{
 			{0, 1, true, 1, 0, 0},
 			{0, 1, true, 0, 0, 0},
@@ -165,8 +215,12 @@ func drawSet(r *rapid.T) set {
 		rapid.SampledFrom([]time.Duration{us, 7 * us, time.Second, time.Minute, time.Hour, day}),
 		rapid.Map(rapid.Int64Range(1, int64(time.Minute/us)), func(n int64) time.Duration { return time.Duration(n) * us })).Draw(r, "per")
 	burst := rapid.OneOf(rapid.Just(permits), rapid.SampledFrom([]int64{1, 2, 1000}), rapid.Int64Range(1, 100)).Draw(r, "burst")
+	maxWait := min(limit.MaxWait, rapid.OneOf(
+		rapid.Map(rapid.Int64Range(0, 30), func(n int64) time.Duration { return time.Duration(n) * per / time.Duration(permits) }),
+		rapid.Map(rapid.Int64Range(0, int64(per)), func(n int64) time.Duration { return time.Duration(n) })).Draw(r, "wait"))
 	s := rapid.SampledFrom([]set{
 		bucket(permits, per, burst), gcra(permits, per, burst), fixed(permits, per), sliding(permits, per), logged(permits, per), slotsOf(permits),
+		leaky(permits, per, maxWait), patient(permits, per, burst, maxWait),
 		calendar(permits, rapid.SampledFrom([]limit.Span{limit.Day, limit.Week, limit.Month}).Draw(r, "span"),
 			zone(r, rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"}).Draw(r, "zone"))),
 	}).Draw(r, "algorithm")
@@ -220,13 +274,15 @@ func TestStoreDecidesLikeMemory(t *testing.T) {
 		p.now = start.Add(time.Duration(rapid.Int64Range(0, 5000).Draw(r, "phase")) * us)
 		for range rapid.IntRange(1, 20).Draw(r, "events") {
 			p.pass(r)
-			switch rapid.SampledFrom([]string{"take", "take", "take", "back", "charge"}).Draw(r, "event") {
+			switch rapid.SampledFrom([]string{"take", "take", "take", "back", "charge", "hang up"}).Draw(r, "event") {
 			case "take":
 				p.take(r, p.units(r))
 			case "back":
 				p.settle(r, func(n int64) int64 { return rapid.Int64Range(0, n).Draw(r, "back") })
 			case "charge":
 				p.settle(r, func(int64) int64 { return -p.units(r) })
+			case "hang up":
+				p.hangUp(r)
 			}
 		}
 	})
@@ -303,13 +359,31 @@ func (p *pair) take(r *rapid.T, n int64) {
 	p.remember(r)
 }
 
-func (p *pair) settle(r *rapid.T, n func(int64) int64) {
+// one takes one of what is held, the last as often as any other.
+func (p *pair) one(r *rapid.T) *holding {
 	if len(p.held) == 0 {
-		return
+		return nil
 	}
-	i := rapid.IntRange(0, len(p.held)-1).Draw(r, "which")
+	i := rapid.OneOf(rapid.Just(len(p.held)-1), rapid.IntRange(0, len(p.held)-1)).Draw(r, "which")
 	h := p.held[i]
 	p.held = append(p.held[:i], p.held[i+1:]...)
+	return h
+}
+
+func (p *pair) hangUp(r *rapid.T) {
+	if h := p.one(r); h != nil {
+		p.memory.at.cancel(&h.memory, p.now)
+		p.store.at.cancel(&h.store, p.now)
+		p.remember(r)
+		p.take(r, 0)
+	}
+}
+
+func (p *pair) settle(r *rapid.T, n func(int64) int64) {
+	h := p.one(r)
+	if h == nil {
+		return
+	}
 	units := n(h.n)
 	p.memory.at.settle(&h.memory, p.now, units)
 	p.store.at.settle(&h.store, p.now, units)

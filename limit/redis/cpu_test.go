@@ -83,7 +83,7 @@ func BenchmarkServerCPU(b *testing.B) {
 		r := p.rule(b, set)
 		c := limit.Claim{Shared: r.shared, N: 1}
 		name := "gw:{x}:" + r.shared.ID
-		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, limit.ToTake), []string{name, name + recordSuffix}, []string{string(appendAsk(nil, &c, 1, &s.clock))}))
+		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{name, name + recordSuffix}, []string{string(appendAsk(nil, &c, 1, &s.clock))}))
 		ours = append(ours, got)
 		b.ReportMetric(got, strings.NewReplacer("_window", "", " ", "_").Replace(set.name)+"-µs")
 	}

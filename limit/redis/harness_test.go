@@ -82,6 +82,15 @@ func gcra(permits int64, per time.Duration, burst int64) set {
 	return set{"gcra", func() (limit.Bucket, error) { return limit.NewGCRA(permits, per, burst) }, burst, false, nil, nil}
 }
 
+func leaky(permits int64, per, maxWait time.Duration) set {
+	return set{"leaky_bucket", func() (limit.Bucket, error) { return limit.NewLeakyBucket(permits, per, maxWait) }, 1 + limit.Places(permits, per, maxWait), false, nil, nil}
+}
+
+func patient(permits int64, per time.Duration, burst int64, maxWait time.Duration) set {
+	return set{"token_bucket with max_wait", func() (limit.Bucket, error) { return limit.NewPatientBucket(permits, per, burst, maxWait) },
+		burst + limit.Places(permits, per, maxWait), false, nil, nil}
+}
+
 func fixed(permits int64, per time.Duration) set {
 	return set{"fixed_window", func() (limit.Bucket, error) { return limit.NewFixedWindow(permits, per) }, 0, false, nil, nil}
 }
@@ -160,8 +169,8 @@ func memoryPlace() *place { return &place{budget: limit.NewBudget(1 << 40)} }
 type timed struct{ *Store }
 
 // Acquire implements limit.Store.
-func (s timed) Acquire(claims []limit.Claim, i limit.Intent) (time.Duration, error) {
-	_, err := s.Store.Acquire(claims, i)
+func (s timed) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
+	_, err := s.Store.Acquire(claims, a)
 	return 0, err
 }
 
@@ -245,6 +254,14 @@ func (p *place) settle(g *limit.Grant, now limit.Instant, n int64) {
 		p.clock(now)
 	}
 	g.Done(now, func(*limit.Claim) int64 { return n })
+}
+
+// cancel gives back what a request holds that never left.
+func (p *place) cancel(g *limit.Grant, now limit.Instant) {
+	if p.clock != nil {
+		p.clock(now)
+	}
+	g.Cancel(now)
 }
 
 // take asks a rule for n units.

@@ -2,7 +2,6 @@
 -- bucket that refusals are counted in, and three doubles: how often the next block is
 -- doubled, when the last one ends, and since when there is quiet. KEYS has those of the
 -- claims that have a penalty behind all counters; its numbers end the ARGV of a claim.
-local claims = #ARGV[#ARGV] == 1 and #ARGV - 1 or #ARGV
 local records = 0
 
 -- keep stores a record for as long as anything of it is worth remembering.
@@ -44,8 +43,8 @@ end
 
 penalty = {
   -- look sees whether a is blocked.
-  look = function(a, arg)
-    if byte(arg, 2) < 4 then return end
+  look = function(a, arg, claims)
+    if byte(arg, 2) < 8 then return end
     records = records + 1
     if a.left < 0 then return end
     local p = { key = KEYS[claims + records], level = 0, ends = 0, quiet = 0 }
@@ -65,10 +64,9 @@ penalty = {
   -- count counts the refusals of a request that ends with them, and of one that
   -- passes those of its dry runs. One that is blocked counts nowhere.
   count = function(asks, passes, mode)
-    if mode == 'p' or mode and passes then return end
+    if mode == 'p' or mode == 'c' and passes then return end
     for i = 1, #asks do
-      local a = asks[i]
-      if a.left < 0 or a.blocked and not a.dry then return end
+      if asks[i].blocked and not asks[i].dry then return end
     end
     for i = 1, #asks do
       local a = asks[i]

@@ -44,6 +44,9 @@ var penaltyLua string
 //go:embed slots.lua
 var slotsLua string
 
+//go:embed queue.lua
+var queueLua string
+
 //go:embed one.lua
 var oneLua string
 
@@ -72,10 +75,10 @@ type scripts struct {
 	take, settle, forget, renew, probe *script
 	// one is take for one claim of an algorithm that gives nothing back, which costs
 	// the server less.
-	one [limit.CalendarWindow + 1]*script
+	one [limit.PatientBucket + 1]*script
 	// penalty is take where refusals count, penaltyOne is one where they do.
 	penalty    *script
-	penaltyOne [limit.CalendarWindow + 1]*script
+	penaltyOne [limit.PatientBucket + 1]*script
 }
 
 // lease is how long a slot is held by a gateway that says no more of it; slack how
@@ -91,7 +94,8 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 // newScripts returns the scripts with a time that this text makes.
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
-	all := head + bucketLua + bucketbackLua + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
+	queues := bucketLua + bucketbackLua + queueLua
+	all := head + queues + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
 	s := scripts{
 		take:    newScript(all + slotsLua + takeLua),
 		penalty: newScript(all + slotsLua + penaltyLua + takeLua),
@@ -105,10 +109,13 @@ func newScripts(clock string, slack time.Duration) scripts {
 	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
 	s.one[limit.SlidingLog] = newScript(head + logLua + takeLua)
 	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
+	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
+	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
 	s.one[limit.CalendarWindow] = newScript(head + calendarLua + oneLua)
 	for algorithm, text := range map[limit.Algorithm]string{
 		limit.TokenBucket: bucketbackLua, limit.FixedWindow: fixedLua + windowsbackLua, limit.SlidingWindow: slidingLua + windowsbackLua,
 		limit.SlidingLog: logLua, limit.Concurrency: slotsLua, limit.CalendarWindow: calendarLua + windowsbackLua,
+		limit.LeakyBucket: bucketbackLua + queueLua, limit.PatientBucket: bucketbackLua + queueLua,
 	} {
 		s.penaltyOne[algorithm] = newScript(head + bucketLua + text + penaltyLua + takeLua)
 	}
@@ -116,12 +123,12 @@ func newScripts(clock string, slack time.Duration) scripts {
 }
 
 // forTake returns the script that takes claims.
-func (s *scripts) forTake(claims []limit.Claim, i limit.Intent) *script {
+func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
 	one, many := &s.one, s.take
 	if slices.ContainsFunc(claims, func(c limit.Claim) bool { return punishes(&c) }) {
 		one, many = &s.penaltyOne, s.penalty
 	}
-	if c := &claims[0]; len(claims) == 1 && i == limit.ToTake && !c.Pending {
+	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
 		return one[c.Shared.Terms.Algorithm]
 	}
 	return many

@@ -4,7 +4,11 @@
 -- of another.
 local key = KEYS[1]
 local kind, flags, give, held, n, w, b, g, at, born, most, span = unpack('<BBdddddddddd', ARGV[1])
-local pending = flags % 4 >= 2
+local pending, unused = flags % 4 >= 2, flags % 8 >= 4
+local whole, ahead
+if kind > 7 then whole, ahead = unpack('<dd', ARGV[1], 83) end
+local leaky = kind == 8
+if whole then kind = 1 end
 local tn, tw, tg = n, w, g
 
 if kind == 5 then
@@ -18,7 +22,7 @@ if kind == 7 and (now < n or now >= g) then return { now } end
 -- bounded returns what may come back of give in this span, when came have by its
 -- end, and both after that.
 local function bounded(ends, came)
-  if give <= 0 or most == 0 then return give, ends, came end
+  if give <= 0 or most == 0 or unused then return give, ends, came end
   if now >= ends then
     came = 0
     if kind == 7 then ends = now < tw and tw or tg else ends = now - fmod(now, span) + span end
@@ -69,7 +73,11 @@ end
 local _, full
 _, _, _, _, s, full = take[kind](s, 0, n, w, b, g)
 if give ~= 0 then
-  s = back[kind](s, give, at, tn, tw, tg)
+  if whole then
+    s, give = leaveLine(s, give, at, tn, tw, tg, whole, ahead, leaky, unused)
+  else
+    s = back[kind](s, give, at, tn, tw, tg)
+  end
   _, _, _, _, _, full = take[kind](s, 0, n, w, b, g)
 end
 write(key, s, side, full)

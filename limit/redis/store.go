@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,7 +83,7 @@ func (s *Store) Up(c *limit.Claim) bool {
 }
 
 // Acquire implements limit.Store.
-func (s *Store) Acquire(claims []limit.Claim, i limit.Intent) (time.Duration, error) {
+func (s *Store) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
 	conn := s.conn.Load()
 	if conn == nil {
 		return 0, errAway
@@ -92,19 +91,19 @@ func (s *Store) Acquire(claims []limit.Claim, i limit.Intent) (time.Duration, er
 	begun := time.Now()
 	var err error
 	if len(claims) == 1 || !conn.cluster {
-		_, err = s.take(conn, claims, i, begun)
+		_, err = s.take(conn, claims, a)
 	} else {
-		err = s.takeApart(conn, claims, i, begun)
+		err = s.takeApart(conn, claims, a)
 	}
 	return time.Since(begun), err
 }
 
-// take asks about claims of one slot, in what is left of the time for that.
-func (s *Store) take(conn *connection, claims []limit.Claim, intent limit.Intent, begun time.Time) (passes bool, err error) {
-	left := s.options.Timeout
+// take asks about claims of one slot, again if the clock there is not where it was.
+func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passes bool, err error) {
+	begun, left := time.Now(), s.options.Timeout
 	for range 1 + corrections {
 		var wrong wrongTime
-		if passes, err = s.askFor(conn, claims, intent, left); !errors.As(err, &wrong) {
+		if passes, err = s.askFor(conn, claims, a, left); !errors.As(err, &wrong) {
 			break
 		}
 		s.clock.correct(wrong)
@@ -113,7 +112,7 @@ func (s *Store) take(conn *connection, claims []limit.Claim, intent limit.Intent
 	return passes, err
 }
 
-func (s *Store) askFor(conn *connection, claims []limit.Claim, intent limit.Intent, within time.Duration) (passes bool, err error) {
+func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, within time.Duration) (passes bool, err error) {
 	var fixed [4]string
 	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
 	for i := range claims {
@@ -131,26 +130,22 @@ func (s *Store) askFor(conn *connection, claims []limit.Claim, intent limit.Inte
 			keys = append(keys, keys[i]+recordSuffix)
 		}
 	}
-	switch intent {
-	case limit.ToLook:
-		args = append(args, modeLook)
-	case limit.ToTry:
-		args = append(args, modeTry)
-	}
-	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, intent), keys, args, within)
+	args = appendWay(args, a)
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args, within)
 	if err == nil {
 		var text string
 		if text, err = answer.ToString(); err == nil {
 			passes, err = readAnswer(text, claims)
 		}
 	}
-	if intent != limit.ToTake {
+	if a.Intent != limit.ToTake {
 		return passes, err
 	}
+	waits := err == nil && passes && max(a.Turn, limit.Turn(claims)) > 0
 	for i := range claims {
 		c := &claims[i]
 		switch {
-		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0:
+		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0 || waits:
 		case err != nil:
 			s.leases.doubt(keys[i], c.Receipt.Lease, c.N)
 		case passes && c.Result.OK:
@@ -158,62 +153,6 @@ func (s *Store) askFor(conn *connection, claims []limit.Claim, intent limit.Inte
 		}
 	}
 	return passes, err
-}
-
-// takeApart asks about claims of several slots, of each at the same time, and gives
-// back what was taken when one of them refuses or cannot be told.
-func (s *Store) takeApart(conn *connection, claims []limit.Claim, intent limit.Intent, begun time.Time) error {
-	groups := bySlot(claims)
-	if len(groups) == 1 {
-		_, err := s.take(conn, claims, intent, begun)
-		return err
-	}
-	passes, errs := make([]bool, len(groups)), make([]error, len(groups))
-	var wg sync.WaitGroup
-	for i, g := range groups[1:] {
-		wg.Go(func() { passes[i+1], errs[i+1] = s.take(conn, g, intent, begun) })
-	}
-	passes[0], errs[0] = s.take(conn, groups[0], intent, begun)
-	wg.Wait()
-	err, all := errors.Join(errs...), true
-	for _, ok := range passes {
-		all = all && ok
-	}
-	if err == nil && all || intent != limit.ToTake {
-		return err
-	}
-	for i, g := range groups {
-		if !passes[i] || errs[i] != nil {
-			continue
-		}
-		wg.Go(func() {
-			for j := range g {
-				if c := &g[j]; c.Result.OK {
-					s.Settle(c, c.N)
-					c.Result.Remaining += c.N
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return err
-}
-
-// bySlot brings claims of one slot together and returns them slot by slot.
-func bySlot(claims []limit.Claim) [][]limit.Claim {
-	var groups [][]limit.Claim
-	for len(claims) > 0 {
-		n, first := 1, slot(claims[0].Key)
-		for i := 1; i < len(claims); i++ {
-			if slot(claims[i].Key) == first {
-				claims[n], claims[i] = claims[i], claims[n]
-				n++
-			}
-		}
-		groups = append(groups, claims[:n:n])
-		claims = claims[n:]
-	}
-	return groups
 }
 
 // Settle implements limit.Store.
@@ -259,8 +198,11 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	if conn == nil {
 		return false
 	}
-	name := string(appendKey(nil, s.options.Prefix, sh, key))
-	keys, arg := []string{name, name + recordSuffix}, string(rune(sh.Terms.Algorithm))
+	name, kind := string(appendKey(nil, s.options.Prefix, sh, key)), sh.Terms.Algorithm
+	if waits(kind) {
+		kind = limit.TokenBucket // whose state theirs is
+	}
+	keys, arg := []string{name, name + recordSuffix}, string(rune(kind))
 	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.options.Timeout)
 	if err != nil {
 		return false
