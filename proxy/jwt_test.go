@@ -108,3 +108,14 @@ func bearing(g *Gateway, token string) int {
 	g.ServeHTTP(w, r)
 	return w.Code
 }
+
+// Who is refused before the token is looked at is refused: it counts for a penalty.
+func TestARefusalBeforeATokenIsVerifiedCounts(t *testing.T) {
+	s := newSite(t, tokenHead+"  - { name: ip, limit: 1/d, penalty: { after: 2/d, block: 50d } }\n  - { name: user, key: jwt.sub, missing: reject, limit: 9/h }\n", nil)
+	for i, blocked := range []bool{false, false, false, true, true} {
+		r := s.get("/", "Authorization: Bearer "+tokenOf(`{"sub":"ann"}`))
+		if r.StatusCode != 200 != (i > 0) || strings.Contains(r.body, "abnormal-usage-detected") != blocked {
+			t.Errorf("request %d: %d %s, want it blocked: %v", i, r.StatusCode, r.body, blocked)
+		}
+	}
+}
