@@ -36,9 +36,11 @@ func schemaVerdict(schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(value)
 }
 
-func compiledSchema(t testing.TB) *jsonschema.Schema {
+func compiledSchema(t testing.TB) *jsonschema.Schema { return compileSchema(t, Schema()) }
+
+func compileSchema(t testing.TB, text []byte) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +123,31 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 		}
 		if all := completed(t, goldenOutside, f); schemaVerdict(schema, []byte(all)) != nil {
 			t.Errorf("all settings of %s are refused: %v\n%s", path, schemaVerdict(schema, []byte(all)), all)
+		}
+	}
+}
+
+// The schema of included files and the decoder give one verdict on what they may have.
+func TestTheSchemaOfIncludedFiles(t *testing.T) {
+	schema := compileSchema(t, IncludedSchema())
+	const whole = "upstreams: { default: http://localhost:3000 }\ninclude: part.yaml\n"
+	for part, good := range map[string]bool{
+		"rules: [{ name: a, limit: 1/s }]":                                           true,
+		"groups: { vip: { ip: 192.0.2.1 } }\nrules: []":                              true,
+		"upstreams: { b: http://localhost:1 }\nroutes: [{ match: /b, upstream: b }]": true,
+		"rules: [{ name: a, limt: 1/s }]":                                            false,
+		"rules: { name: a }":                                                         false,
+		"upstream: http://localhost:1":                                               false,
+		"listen: :80":                                                                false,
+		"include: more.yaml":                                                         false,
+		"rule: []":                                                                   false,
+		"- rules":                                                                    false,
+	} {
+		o := goldenOutside
+		o.Include = func(string) []Included { return []Included{{Path: "part.yaml", Data: []byte(part)}} }
+		_, err := o.Parse("gateway.yaml", []byte(whole))
+		if marked := schemaVerdict(schema, []byte(part)); (err == nil) != good || (marked == nil) != good {
+			t.Errorf("%s: the decoder says %v, the schema %v; good: %v", part, err, marked, good)
 		}
 	}
 }
