@@ -157,22 +157,27 @@ func (c *Claim) away() {
 	}
 }
 
-// lost refuses a request of which an enforced claim is Lost.
-func (l *Limiter) lost(claims []Claim) Verdict {
-	v := Verdict{OK: true}
+// anyLost says that an enforced claim is Lost.
+func anyLost(claims []Claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.Fate == Lost && c.Mode == Enforce {
-			v = Verdict{Lost: true, Wait: time.Second}
+			return true
 		}
 	}
-	if !v.OK {
-		for i := range claims {
-			if c := &claims[i]; c.Fate != Lost {
-				c.Fate, c.Result = Unasked, Result{OK: true}
-			}
+	return false
+}
+
+// lost refuses a request of which an enforced claim is Lost.
+func (l *Limiter) lost(claims []Claim) Verdict {
+	if !anyLost(claims) {
+		return Verdict{OK: true}
+	}
+	for i := range claims {
+		if c := &claims[i]; c.Fate != Lost {
+			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	return v
+	return Verdict{Lost: true, Wait: time.Second}
 }
 
 // unask notes that claims were not asked for.
@@ -249,19 +254,21 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, i Intent, tu
 			local++
 		}
 	}
-	v := l.lost(claims)
-	if v.OK && anew { // all in memory, where they agree on when the request leaves
+	lost := anyLost(claims)
+	if lost || anew {
 		l.returnAll(here, now, i)
-		here, there, local = nil, claims[:len(here)+local], len(here)+local
-		turn = 0
 	}
-	if v.OK {
-		if v = memory(now, there[:local], i, turn); v.OK {
-			return grantIf(l, claims, v, i)
-		}
+	if lost {
+		return Grant{}, l.lost(claims)
 	}
-	l.returnAll(here, now, i)
-	return Grant{}, v
+	if anew { // all in memory, where they agree on when the request leaves
+		return grantIf(l, claims, memory(now, claims[:len(here)+local], i, 0), i)
+	}
+	v := memory(now, there[:local], i, turn)
+	if !v.OK {
+		l.returnAll(here, now, i)
+	}
+	return grantIf(l, claims, v, i)
 }
 
 // returnAll gives back what was taken of claims for a request that is refused after

@@ -90,11 +90,19 @@ func (x *exchange) unheard() net.Conn {
 }
 
 // depart takes the slots of a request whose turn has come, or refuses it. What its
-// other rules tell its client is as of now.
+// other rules tell its client is as of now; but a store is not asked for that alone,
+// since requests leave as evenly as their turns come.
 func (x *exchange) depart(now limit.Instant) bool {
-	late := make([]limit.Claim, len(x.claims))
+	late := make([]limit.Claim, 0, len(x.claims))
+	again := x.hasSlotThere()
 	for i := range x.claims {
-		from, to := &x.claims[i], &late[i]
+		from := &x.claims[i]
+		if from.Fate == limit.There && !again {
+			from.Result.Reset = max(1, from.Result.Reset-x.waited)
+			continue
+		}
+		late = late[:len(late)+1]
+		to := &late[len(late)-1]
 		to.Table, to.Gen, to.Mode, to.Tag, to.Key, to.Most = from.Table, from.Gen, limit.DryRun, from.Tag, from.Key, from.Most
 		if to.Shared, to.Open = from.Shared, from.Open; x.isSlot(from) {
 			to.Mode, to.Closed, to.N, to.Spare = from.Mode, from.Closed, from.N, from.Spare
@@ -121,6 +129,16 @@ func (x *exchange) depart(now limit.Instant) bool {
 	x.asOf = now
 	v.At, v.Seq = x.at, x.seq
 	return x.decided(v)
+}
+
+// hasSlotThere reports whether slots are counted in a store.
+func (x *exchange) hasSlotThere() bool {
+	for i := range x.claims {
+		if c := &x.claims[i]; c.Fate == limit.There && x.isSlot(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // crowded answers a request that would have to wait where too many do.

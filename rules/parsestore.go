@@ -237,10 +237,6 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 	if !r.shares(p.file.Store) {
 		return
 	}
-	if c.has("max_wait") {
-		p.failAt(c.keys["max_wait"], "add store: memory to the rule, and each gateway counts it by itself", "max_wait: the store cannot count it")
-		return
-	}
 	for plan := range r.plans() {
 		if plan.Rate.Permits == 0 && plan.Concurrency == 0 {
 			continue // which is an error by now
@@ -251,21 +247,14 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 		if _, err := r.shared(plan, "", "", nil); err == nil {
 			continue
 		}
+		const hint = "add store: memory to the rule, and each gateway counts it by itself"
 		plain := *r
 		plain.Penalty = PenaltySpec{}
 		if _, err := plain.shared(plan, "", "", nil); err == nil {
-			p.failAt(c.keys["penalty"], "add store: memory to the rule, and each gateway counts it by itself", "penalty: so large a number in so long a period: the store cannot count it")
-			return
+			p.failAt(c.keys["penalty"], hint, "penalty: so large a number in so long a period: the store cannot count it")
+		} else {
+			p.fail(plan.LimitPos.Line, plan.LimitPos.Col, 1, hint, "limit %s: so large a number in so long a period: the store cannot count it", quote(plan.Limit))
 		}
-		at, what := c.get("algorithm"), "algorithm "+r.Algorithm
-		if r.Algorithm == tokenBucket || r.Algorithm == gcra || isWindow(r.Algorithm) {
-			at, what = nil, "limit "+quote(plan.Limit)+": so large a number in so long a period"
-		}
-		if at == nil {
-			p.fail(plan.LimitPos.Line, plan.LimitPos.Col, 1, "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", what)
-			return
-		}
-		p.failAt(at, "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", what)
 		return
 	}
 }

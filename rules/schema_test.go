@@ -155,7 +155,6 @@ func TestTheSchemaOfIncludedFiles(t *testing.T) {
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"store-with-leaky", "store-with-max-wait",
 		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
 		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",

@@ -107,6 +107,9 @@ func (r *RuleSpec) share(spec *PlanSpec, n int64) PlanSpec {
 	}
 	s := *spec
 	s.Rate.Permits, s.Burst, s.Concurrency = part(s.Rate.Permits), part(s.Burst), (s.Concurrency+n-1)/n
+	for r.Algorithm == leakyBucket && s.Rate.Permits < spec.Rate.Permits && 1+r.places(&s) < r.mostTaken() {
+		s.Rate.Permits = min(2*s.Rate.Permits, spec.Rate.Permits)
+	}
 	return s
 }
 

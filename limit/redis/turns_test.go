@@ -322,6 +322,68 @@ func TestAClockThatGoesBackMakesNobodyWaitLonger(t *testing.T) {
 	}
 }
 
+// A refusal for want of a place is remembered, but for a second at most, since others may
+// go away; not at all where the request waits for something else; and not after
+// somebody has gone away here.
+func TestRefusalsOfAQueueAreRememberedForAMoment(t *testing.T) {
+	server := redistest.Start(t)
+	p := served(open(t, options(server.Addr)))
+	calls := func() float64 { return server.Figure("commandstats", "cmdstat_evalsha:calls") }
+	r, other := p.rule(t, leaky(1, time.Minute, time.Minute)), p.rule(t, leaky(1, time.Minute, time.Minute))
+	r.take(now(), key(1), 1)
+	last, res := r.take(now(), key(1), 1)
+	first := now()
+	if _, full := r.take(first, key(1), 1); full.OK || !res.OK {
+		t.Fatalf("%+v, then %+v", res, full)
+	}
+	before := calls()
+	for i := range 10 {
+		if _, res := r.take(first.Add(time.Duration(i)*90*ms), key(1), 1); res.OK || res.Wait > time.Minute || res.Wait < 30*time.Second {
+			t.Errorf("%+v", res)
+		}
+	}
+	if n := calls() - before; n != 0 {
+		t.Errorf("the store was asked %v times of 10", n)
+	}
+	if r.take(first.Add(time.Second), key(1), 1); calls() != before+1 {
+		t.Errorf("the store is not asked again after a second")
+	}
+	if last.Cancel(now()); calls() != before+2 {
+		t.Errorf("a turn is not given back")
+	}
+	if _, res := r.take(first.Add(1500*ms), key(1), 1); !res.OK {
+		t.Errorf("when the last has gone: %+v", res)
+	}
+	// One that waits for another bucket is refused for that alone.
+	other.take(now(), key(1), 1)
+	_, v, _ := p.ask(now(), r.claim(key(2), 2), other.claim(key(1), 1))
+	if _, res := r.take(now(), key(2), 2); v.OK || !res.OK {
+		t.Errorf("with two rules %+v, with one %+v", v, res)
+	}
+}
+
+// A give-back that the store does not hear of, or whose reply is lost, leaves the turn
+// empty or free: never is it anybody else's before its time.
+func TestALostGiveBackLetsNobodyThrough(t *testing.T) {
+	server := redistest.Start(t)
+	f := redistest.StartFaulty(t, server)
+	opts := options(f.Addr)
+	opts.Timeout = 200 * ms
+	p, q := served(open(t, opts)), served(open(t, options(server.Addr)))
+	id := "lost" + strconv.FormatInt(rules.Add(1), 10)
+	mine, theirs := p.ruleNamed(t, id, leaky(1, 10*time.Second, time.Minute)), q.ruleNamed(t, id, leaky(1, 10*time.Second, time.Minute))
+	mine.take(now(), key(1), 1)
+	g, res := mine.take(now(), key(1), 1)
+	if !res.OK || res.Wait > 10*time.Second {
+		t.Fatalf("%+v", res)
+	}
+	f.Swallow(true)
+	g.Cancel(now())
+	if _, res := theirs.take(now(), key(1), 1); !res.OK || res.Wait < 5*time.Second {
+		t.Errorf("after a lost give-back: %+v", res)
+	}
+}
+
 // gateways returns places that count in one store, with the clock of the first.
 func gateways(t *testing.T, n int) (*redistest.Server, []*place) {
 	server := redistest.Start(t)
