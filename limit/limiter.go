@@ -206,20 +206,11 @@ func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 // Try is Peek for a request that goes no further when this refuses it, which then
 // counts as a refusal.
 func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
-	if l.Store == nil || !anyShared(claims) {
-		return l.peek(now, claims, true)
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, ToTry)
+		return v
 	}
-	_, v := l.ask(now, claims, ToLook)
-	if !v.OK { // a refusal counts where there are penalties, and that is here
-		here := 0
-		for here < len(claims) && claims[here].Fate == Here {
-			here++
-		}
-		if mine := l.peek(now, claims[:here], true); !mine.OK {
-			v.Wait = longer(v.Wait, mine.Wait)
-		}
-	}
-	return v
+	return l.peek(now, claims, true)
 }
 
 func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {

@@ -18,11 +18,12 @@ const (
 	Concurrency
 )
 
-// Those that let requests wait for their turn. A store keeps the numbers of all, so
-// they never change.
+// CalendarWindow is a fixed window of the calendar; in the others requests can have to
+// wait for their turn. A store keeps the numbers of all, so they never change.
 const (
-	LeakyBucket   Algorithm = 8
-	PatientBucket Algorithm = 9 // a TokenBucket with a wait
+	CalendarWindow Algorithm = 7
+	LeakyBucket    Algorithm = 8
+	PatientBucket  Algorithm = 9 // a TokenBucket with a wait
 )
 
 // Terms are the numbers of a Bucket in the units of a Store, which counts in
@@ -39,6 +40,20 @@ type Terms struct {
 	// Whole units, and Extra parts of the W of one, fit into a bucket that lets
 	// requests wait when all its places are taken.
 	Whole, Extra int64
+	// A window of the calendar admits Burst in each Span of Zone: see Zone.Edges. Its
+	// Grain is 1µs.
+	Span Span
+	Zone *Zone
+}
+
+// PenaltyTerms are the numbers of a Penalty in the units of a Store. The zero
+// PenaltyTerms are none. They are comparable.
+type PenaltyTerms struct {
+	// After is the bucket that refusals are counted in.
+	After Terms
+	// Block and Max are how long the first block and the longest one take, in whole
+	// microseconds.
+	Block, Max time.Duration
 }
 
 // waits says that requests can have to wait for their turn.
@@ -53,6 +68,8 @@ type Shared struct {
 	ID string
 	// Terms are the numbers; Refunds those of what bounds a refund, or zero.
 	Terms, Refunds Terms
+	// Penalty is what refusals earn, or zero.
+	Penalty PenaltyTerms
 	// Returns says that units may come back once a request is answered: then no
 	// refusal is remembered, since it may not last.
 	Returns bool
@@ -64,19 +81,28 @@ type Shared struct {
 // cannot be: the algorithm is none that a Store knows, or the numbers are too
 // large to be counted in doubles even by the millisecond.
 func NewShared(id string, n Numbers) (*Shared, error) {
-	if n.Penalty != (Penalty{}) {
-		return nil, fmt.Errorf("%w: a penalty, which no store counts", ErrNumbers)
-	}
 	s := &Shared{ID: id}
 	var err error
 	if s.Terms, err = termsOf(n.Bucket); err == nil && n.Refunds != nil {
 		s.Refunds, err = termsOf(n.Refunds)
+	}
+	if p := n.Penalty; err == nil && p.After != nil {
+		s.Penalty = PenaltyTerms{Block: wholeMicros(p.Block), Max: wholeMicros(p.Max)}
+		s.Penalty.After, err = termsOf(p.After)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// wholeMicros rounds d up.
+func wholeMicros(d time.Duration) time.Duration {
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// punishes says that refusals are counted.
+func (s *Shared) punishes() bool { return s.Penalty.Block > 0 }
 
 // exact is what a double counts to without a gap.
 const exact = 1 << 53
@@ -110,6 +136,9 @@ func termsAt(b Bucket, g time.Duration) (t Terms, ok bool) {
 	case fixedWindow:
 		t.Algorithm, t.W, t.Burst = FixedWindow, b.w/int64(g), b.n
 		return t, b.w%int64(g) == 0 && 4*b.n < exact
+	case calendarWindow:
+		t.Algorithm, t.Burst, t.Span, t.Zone = CalendarWindow, b.n, b.span, b.zone
+		return t, 4*b.n < exact
 	case slidingWindow:
 		t.Algorithm, t.W, t.Burst = SlidingWindow, b.w/int64(g), b.n
 		return t, b.w%int64(g) == 0 && below(uint64(2*b.n), uint64(t.W))

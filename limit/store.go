@@ -13,10 +13,10 @@ type Store interface {
 	// not wait.
 	Up(c *Claim) bool
 	// Acquire takes all claims or none, as Limiter.Acquire does, by the time of the
-	// store, unless less is intended. It fills in Result and Receipt, and returns how
-	// long that took. Where the request has to wait (see Turn) it takes no slots. The
-	// error says that the store did not decide, or not in time; it may have taken the
-	// claims all the same, once.
+	// store, unless less is intended. It fills in Result, Blocked and Receipt, and
+	// returns how long that took. Where the request has to wait (see Turn) it takes no
+	// slots. The error says that the store did not decide, or not in time; it may have
+	// taken the claims all the same, once.
 	Acquire(claims []Claim, a Ask) (time.Duration, error)
 	// Settle gives back n units of a claim that Acquire took, or charges -n more,
 	// and returns how many came back. The slots of requests in progress are given
@@ -34,6 +34,8 @@ const (
 	ToTake Intent = iota
 	// ToLook is to take nothing, as Limiter.Peek does.
 	ToLook
+	// ToTry is to take nothing, and to count a refusal, as Limiter.Try does.
+	ToTry
 )
 
 // Ask says how a Store is asked.
@@ -52,6 +54,8 @@ type Receipt struct {
 	// bucket that lets requests wait, in parts of a unit.
 	At, Born, Ahead int64
 	Lease           uint64
+	// Block is how long the block of a Blocked claim lasts.
+	Block time.Duration
 	// Unused says that the request never left: all of the take comes back that can.
 	Unused bool
 }
@@ -103,7 +107,7 @@ func (l *Limiter) ask(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 
 func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 	here, there := l.divide(claims)
-	if v, refused := remembered(there, now, here); refused {
+	if v, refused := remembered(there, now, here, i); refused {
 		return Grant{}, v
 	}
 	if v := l.lost(claims); !v.OK {
@@ -117,7 +121,7 @@ func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict)
 func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
-		c.deferred, c.released, c.canceled = false, false, false
+		c.Blocked, c.deferred, c.released, c.canceled = false, false, false, false
 		c.Returned, c.SettledAt, c.SettledSeq = 0, 0, 0
 		switch {
 		case !c.isShared():
@@ -184,33 +188,56 @@ func unask(claims []Claim) {
 }
 
 // remembered refuses a request that the store has refused and would refuse again.
-func remembered(there []Claim, now Instant, here []Claim) (v Verdict, refused bool) {
+// Where the refusal may count for a penalty, who has that counts it; but none of a
+// blocked key does.
+func remembered(there []Claim, now Instant, here []Claim, intent Intent) (v Verdict, refused bool) {
+	blocked, counted := false, false
 	for i := range there {
 		c := &there[i]
-		r, ok := c.Shared.refused.find(c.Key, now, c.N)
+		c.Result = Result{}
+		counted = counted || c.Mode == Enforce && c.Shared.punishes()
+		r, block, ok := c.Shared.refused.find(c.Key, now, c.N)
 		if !ok || c.Mode != Enforce {
 			continue
 		}
-		c.Result = r
+		c.Result, c.Blocked = r, block
+		blocked = blocked || block
 		v.Wait, refused = longer(v.Wait, r.Wait), true
 	}
-	if !refused {
+	if !refused || counted && !blocked && intent != ToLook {
 		return Verdict{}, false
 	}
 	for i := range there {
-		if c := &there[i]; c.Mode != Enforce || c.Result.OK || c.Result.Wait == 0 {
+		if c := &there[i]; c.Result.Wait == 0 {
 			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	unask(here)
+	if blocked || intent == ToLook || !anyPunishes(here) {
+		unask(here)
+	} else if mine := memory(now, here, ToTry, 0); !mine.OK {
+		v.Wait = longer(v.Wait, mine.Wait)
+	}
 	return v, true
+}
+
+// anyPunishes says that the Table of some claim counts refusals.
+func anyPunishes(claims []Claim) bool {
+	for i := range claims {
+		if claims[i].Table.Numbers().Penalty.After != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // memory asks the Tables of claims. The request has to wait for turn anyway.
 func memory(now Instant, claims []Claim, i Intent, turn time.Duration) Verdict {
 	l := Limiter{turn: turn}
-	if i == ToLook {
+	switch i {
+	case ToLook:
 		return l.Peek(now, claims)
+	case ToTry:
+		return l.Try(now, claims)
 	}
 	_, v := l.Acquire(context.Background(), now, claims)
 	return v
@@ -271,8 +298,8 @@ func heard(claims []Claim, now Instant, took time.Duration, a Ask) Verdict {
 	alone := a.Turn == 0 && waiting(claims) <= 1
 	for i := range claims {
 		c := &claims[i]
-		slots, refused := c.Shared.Terms.Algorithm == Concurrency, !c.Result.OK && c.Mode == Enforce
-		if refused && remember && !c.Shared.Returns && !slots {
+		slots, refused := c.Shared.Terms.Algorithm == Concurrency && !c.Blocked, !c.Result.OK && c.Mode == Enforce
+		if refused && remember {
 			c.Shared.remember(c, now, alone)
 		}
 		if !slots {

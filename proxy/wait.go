@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -36,16 +38,23 @@ func (x *exchange) await(v limit.Verdict) bool {
 				x.hits[c.Tag].Plan.Live.Waited.Add(1)
 			}
 		}
-		x.Fail(nil, nil, x.r.Context().Err())
-		return false
+		if err := x.r.Context().Err(); err != nil {
+			x.Fail(nil, nil, err)
+			return false
+		}
+		x.abandon(context.Canceled)
 	}
 	return x.depart(now)
 }
 
+// lookForClient is how often it is looked whether a client is there that cannot be
+// heard to hang up.
+const lookForClient = time.Second
+
 // waitUntil waits for turn, and returns false when the client goes away before.
 func (x *exchange) waitUntil(turn limit.Instant) bool {
-	gone := x.r.Context().Done()
-	timer := time.NewTimer(turn.Sub(x.g.clock.Now()))
+	gone, unheard := x.r.Context().Done(), x.unheard()
+	timer := time.NewTimer(0) // the loop sets it
 	defer timer.Stop()
 	for {
 		select {
@@ -53,12 +62,31 @@ func (x *exchange) waitUntil(turn limit.Instant) bool {
 			return false
 		case <-timer.C:
 		}
+		if unheard != nil && hungUp(unheard) {
+			return false
+		}
 		left := turn.Sub(x.g.clock.Now())
 		if left <= 0 {
 			return x.r.Context().Err() == nil
 		}
+		if unheard != nil {
+			left = min(left, lookForClient)
+		}
 		timer.Reset(left)
 	}
+}
+
+// unheard returns the connection of a client whose end net/http does not tell: over
+// HTTP/1 it listens only behind the body, which has not been read. Otherwise it
+// returns nil.
+func (x *exchange) unheard() net.Conn {
+	if x.r.ProtoMajor != 1 || x.r.Body == nil || x.r.Body == http.NoBody {
+		return nil
+	}
+	if c, _ := x.r.Context().Value(connKey{}).(*conn); c != nil {
+		return c.Conn
+	}
+	return nil
 }
 
 // depart takes the slots of a request whose turn has come, or refuses it. What its

@@ -34,7 +34,7 @@ func (s *Store) takeApart(conn *connection, claims []limit.Claim, a limit.Ask) e
 	a.MustWait = false
 	for range rounds {
 		err := s.takeEach(conn, parts, a)
-		if a.Intent == limit.ToLook {
+		if a.Intent != limit.ToTake {
 			return err
 		}
 		turn, passes, again := a.Turn, err == nil, false

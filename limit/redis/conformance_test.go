@@ -107,6 +107,32 @@ func TestStepTables(t *testing.T) {
 			{1400 * ms, 2, true, 0, 0, 600 * ms},
 			{9 * time.Second, 3, true, 0, 0, time.Second},
 		}},
+		// Both edges of 30 March 2025 in Berlin, which has 23 hours: 87 days and 23 hours after
+		// start, and 88 days and 22 hours.
+		{"a day of the calendar", calendar(2, limit.Day, zone(t, "Europe/Berlin")), []step{
+			{0, 1, true, 1, 0, 23 * time.Hour}, // it is one o'clock there
+			{87*day + 23*time.Hour - us, 2, true, 0, 0, us},
+			{87*day + 23*time.Hour, 2, true, 0, 0, 23 * time.Hour},
+			{88*day + 22*time.Hour - us, 1, false, 0, us, us},
+			{88*day + 22*time.Hour - us, 3, false, 0, limit.Never, us},
+			{88*day + 22*time.Hour, 1, true, 1, 0, day},
+			{99 * day, 0, true, 2, 0, 0},
+		}},
+		{"a week of the calendar", calendar(5, limit.Week, zone(t, "UTC")), []step{
+			{0, 5, true, 0, 0, 5 * day}, // a Wednesday
+			{5*day - us, 1, false, 0, us, us},
+			{5 * day, 4, true, 1, 0, 7 * day},
+		}},
+		{"a month of the calendar", calendar(5, limit.Month, zone(t, "America/New_York")), []step{
+			{0, 5, true, 0, 0, 5 * time.Hour}, // it is still December there
+			{5*time.Hour - us, 1, false, 0, us, us},
+			{5 * time.Hour, 3, true, 2, 0, 31 * day},
+			{31*day + 5*time.Hour - us, 3, false, 2, us, us},
+			{31*day + 5*time.Hour, 5, true, 0, 0, 28 * day},
+			{(59*day + 5*time.Hour), 5, true, 0, 0, 31*day - time.Hour},
+			{(90*day + 4*time.Hour) - us, 1, false, 0, us, us},
+			{(90*day + 4*time.Hour), 1, true, 4, 0, 30 * day},
+		}},
 		// 10 a second, three places: one leaves at once, three 100, 200 and 300 ms later.
 		{"leaky bucket", leaky(10, time.Second, 350*ms), []step{
 			{0, 1, true, 3, 0, 100 * ms},
@@ -195,11 +221,21 @@ func drawSet(r *rapid.T) set {
 	s := rapid.SampledFrom([]set{
 		bucket(permits, per, burst), gcra(permits, per, burst), fixed(permits, per), sliding(permits, per), logged(permits, per), slotsOf(permits),
 		leaky(permits, per, maxWait), patient(permits, per, burst, maxWait),
+		calendar(permits, rapid.SampledFrom([]limit.Span{limit.Day, limit.Week, limit.Month}).Draw(r, "span"),
+			zone(r, rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"}).Draw(r, "zone"))),
 	}).Draw(r, "algorithm")
+	if rapid.Bool().Draw(r, "penalty") {
+		long := time.Duration(rapid.OneOf(rapid.Int64Range(1, 10), rapid.Int64Range(1, 1_000_000_000)).Draw(r, "block")) * us
+		s = s.punished(rapid.Int64Range(1, 3).Draw(r, "refusals"), per, long, long*time.Duration(rapid.Int64Range(1, 9).Draw(r, "max")))
+	}
 	if b, err := s.make(); err != nil {
 		r.Skip("no such limit")
 	} else if sh, err := limit.NewShared("x", limit.Numbers{Bucket: b}); err != nil || sh.Terms.Grain != us {
 		r.Skip("no such numbers in a store")
+	} else if s.penalty != nil {
+		if sh, err := limit.NewShared("x", s.numbers(r)); err != nil || sh.Penalty.After.Grain != us {
+			r.Skip("no such penalty in a store")
+		}
 	}
 	return s
 }
@@ -213,6 +249,7 @@ type pair struct {
 	held          []*holding
 	ends          limit.Instant // when the store may forget the key; 0 when it has none
 	server        *redistest.Server
+	span          time.Duration // about which time goes by, beside that of waits
 }
 
 type holding struct {
@@ -229,6 +266,10 @@ func TestStoreDecidesLikeMemory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawSet(r)
 		p := &pair{set: s, memory: memory.rule(r, s), store: store.rule(r, s), server: server}
+		store.skew = rapid.SampledFrom([]time.Duration{0, 0, -10 * time.Second, 20 * time.Hour, -50 * day}).Draw(r, "skew")
+		if s.penalty != nil {
+			p.span = p.store.shared.Penalty.Max
+		}
 		p.store.shared.Returns = true // which a claim of a rule that gives nothing back is not
 		p.now = start.Add(time.Duration(rapid.Int64Range(0, 5000).Draw(r, "phase")) * us)
 		for range rapid.IntRange(1, 20).Draw(r, "events") {
@@ -255,8 +296,11 @@ func (p *pair) full() int64 {
 func (p *pair) units(r *rapid.T) int64 {
 	_, left := p.memory.take(p.now, key(1), 0)
 	full := p.full()
-	if p.set.slots {
+	switch {
+	case p.set.slots:
 		return 1
+	case p.set.penalty != nil: // whether a key without usage is remembered for never passing depends on the last sweep
+		return rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 0, full}), rapid.Int64Range(0, full)).Draw(r, "n")
 	}
 	return rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 2, 0, left.Remaining, left.Remaining + 1, full, full + 1}), rapid.Int64Range(0, 2*full)).Draw(r, "n")
 }
@@ -265,16 +309,16 @@ func (p *pair) units(r *rapid.T) int64 {
 func (p *pair) pass(r *rapid.T) {
 	_, res := p.memory.take(p.now, key(1), 0)
 	micro := func(d time.Duration) time.Duration { return max(0, d) / us * us }
-	d := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 0, us, micro(p.wait), micro(p.wait) + us, micro(p.wait - us), micro(res.Reset), micro(res.Reset) + us, 3 * time.Hour}),
+	d := max(0, rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 0, us, micro(p.wait), micro(p.wait) + us, micro(p.wait - us), micro(res.Reset), micro(res.Reset) + us, 3 * time.Hour, p.span, p.span - us}),
 		rapid.Map(rapid.Int64Range(0, int64(max(us, res.Reset)/us)), func(n int64) time.Duration { return time.Duration(n) * us }),
-	).Draw(r, "pass")
+	).Draw(r, "pass"))
 	if p.set.slots {
 		d = 0 // leases that nobody makes longer would end
 	}
 	p.now = p.now.Add(d)
 	if p.ends > 0 && p.now >= p.ends {
-		p.server.Do("DEL", p.key())
+		p.server.Do("DEL", p.key(), p.key()+recordSuffix)
 		p.ends = 0
 	}
 }
@@ -283,22 +327,30 @@ func (p *pair) key() string { return string(appendKey(nil, "gw", p.store.shared,
 
 // remember notes how long the store keeps the key, without the slack.
 func (p *pair) remember(r *rapid.T) {
-	var ttl int64
-	fmt.Sscan(p.server.Do("PTTL", p.key()), &ttl)
-	switch {
-	case ttl == -1:
-		r.Fatalf("%s: the key has no time to live", p.set.name)
-	case ttl > 0:
-		// Some of it has gone by on the server's own clock meanwhile.
-		p.ends = p.now.Add(time.Duration(ttl)*ms - testSlack + time.Minute)
+	ends := limit.Instant(0)
+	for _, name := range []string{p.key(), p.key() + recordSuffix} {
+		var ttl int64
+		fmt.Sscan(p.server.Do("PTTL", name), &ttl)
+		switch {
+		case ttl == -1:
+			r.Fatalf("%s: %s has no time to live", p.set.name, name)
+		case ttl > 0:
+			// Some of it has gone by on the server's own clock meanwhile.
+			ends = max(ends, p.now.Add(time.Duration(ttl)*ms-testSlack+time.Minute))
+		}
+	}
+	if ends > 0 {
+		p.ends = ends
 	}
 }
 
 func (p *pair) take(r *rapid.T, n int64) {
-	m, want := p.memory.take(p.now, key(1), n)
-	s, got := p.store.take(p.now, key(1), n)
-	if !cmp.Equal(got, inMicros(want)) {
-		r.Fatalf("%s %+v: take %d at %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start), cmp.Diff(inMicros(want), got))
+	m, _, mine := p.memory.at.ask(p.now, p.memory.claim(key(1), n))
+	s, _, theirs := p.store.at.ask(p.now, p.store.claim(key(1), n))
+	want, got := mine[0].Result, theirs[0].Result
+	if !cmp.Equal(got, inMicros(want)) || mine[0].Blocked != theirs[0].Blocked {
+		r.Fatalf("%s %+v: take %d at %v, blocked %v, in the store %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start),
+			mine[0].Blocked, theirs[0].Blocked, cmp.Diff(inMicros(want), got))
 	}
 	p.wait = want.Wait
 	if got.OK {

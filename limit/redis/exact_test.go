@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,10 +17,14 @@ import (
 )
 
 // every is each algorithm with small numbers: 3 units, in a second where that says
-// anything.
+// anything; and some with a penalty, which nobody here earns.
 var every = []set{
 	bucket(3, time.Second, 3), gcra(3, time.Second, 3), fixed(3, time.Second), sliding(3, time.Second), logged(3, time.Second), slotsOf(3),
 	leaky(3, time.Second, 667*ms), patient(3, time.Second, 3, ms), // two places, and none
+	calendar(3, limit.Day, midday), calendar(3, limit.Month, midday).punished(1000, time.Hour, time.Hour, time.Hour),
+	bucket(3, time.Second, 3).punished(1000, time.Hour, time.Hour, time.Hour), sliding(3, time.Second).punished(1000, time.Hour, time.Hour, time.Hour),
+	logged(3, time.Second).punished(1000, time.Hour, time.Hour, time.Hour), slotsOf(3).punished(1000, time.Hour, time.Hour, time.Hour),
+	leaky(3, time.Second, 667*ms).punished(1000, time.Hour, time.Hour, time.Hour),
 }
 
 func eachSet(t *testing.T, test func(t *testing.T, p *place, s set)) {
@@ -64,7 +69,7 @@ func TestGivingBackAtOnceLeavesWhatWasThere(t *testing.T) {
 			back(&g)
 			back(&g) // which does nothing
 			want := before.Remaining
-			if i == 1 && s.name == "leaky_bucket" {
+			if i == 1 && strings.HasPrefix(s.name, "leaky_bucket") {
 				want -= 2
 			}
 			if _, after := r.take(start, key(1), 0); after.Remaining != want {
@@ -103,9 +108,15 @@ func TestAClockThatGoesBackGrantsNothing(t *testing.T) {
 // A reservation that may come back makes a refusal say a second; a refund is bounded.
 func TestPendingUnitsAndRefunds(t *testing.T) {
 	places(t, func(t *testing.T, p *place) {
-		for _, s := range []set{bucket(3, time.Hour, 3), fixed(3, time.Hour), sliding(3, time.Hour), logged(3, time.Hour), patient(3, time.Hour, 3, time.Second)} {
+		for _, s := range []set{
+			bucket(3, time.Hour, 3), fixed(3, time.Hour), sliding(3, time.Hour), logged(3, time.Hour), calendar(3, limit.Day, midday), patient(3, time.Hour, 3, time.Second),
+			bucket(3, time.Hour, 3).punished(1000, time.Hour, time.Hour, time.Hour), calendar(3, limit.Day, midday).punished(1000, time.Hour, time.Hour, time.Hour),
+		} {
 			t.Run(s.name, func(t *testing.T) {
 				s.refunds = func() (limit.Bucket, error) { return limit.NewFixedWindow(2, time.Hour) }
+				if strings.HasPrefix(s.name, "calendar") {
+					s.refunds = func() (limit.Bucket, error) { return limit.NewCalendarWindow(2, limit.Day, midday) }
+				}
 				r := p.rule(t, s)
 				if r.shared != nil {
 					r.shared.Returns = true
@@ -158,7 +169,7 @@ func TestAnEditKeepsWhatWasUsed(t *testing.T) {
 			for _, s := range []func(int64) set{
 				func(n int64) set { return bucket(n, time.Hour, n) }, func(n int64) set { return fixed(n, time.Hour) },
 				func(n int64) set { return sliding(n, time.Hour) }, func(n int64) set { return logged(n, time.Hour) },
-				func(n int64) set { return patient(n, time.Hour, n, time.Second) },
+				func(n int64) set { return calendar(n, limit.Week, midday) }, func(n int64) set { return patient(n, time.Hour, n, time.Second) },
 			} {
 				r := p.rule(t, s(100))
 				r.take(start, key(1), 50)
@@ -310,7 +321,8 @@ func TestManyAtOnceGetTheLimit(t *testing.T) {
 	for range 3 {
 		stores = append(stores, open(t, options(server.Addr)))
 	}
-	for _, s := range []set{bucket(500, time.Hour, 500), fixed(500, day), sliding(500, 300*day), logged(500, day), slotsOf(500)} {
+	for _, s := range []set{bucket(500, time.Hour, 500), fixed(500, day), sliding(500, 300*day), logged(500, day), slotsOf(500), calendar(500, limit.Day, midday),
+		calendar(500, limit.Week, midday).punished(3, time.Hour, time.Hour, time.Hour)} {
 		id := "many" + strconv.FormatInt(rules.Add(1), 10)
 		var passed atomic.Int64
 		var wg sync.WaitGroup

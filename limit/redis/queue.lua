@@ -92,7 +92,7 @@ lineUp = function(asks, passes, given)
   for i = 1, #asks do
     local a = asks[i]
     if not a.dry then
-      if a.ok then turn = max(turn, a.wait) elseif a.kind ~= 5 then return false end
+      if a.ok then turn = max(turn, a.wait) elseif a.kind ~= 5 or a.blocked then return false end
     end
   end
   if turn == 0 then return passes and given == 0 end

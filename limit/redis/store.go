@@ -32,6 +32,7 @@ type Store struct {
 
 	leases leases
 	stats  stats
+	clock  clock
 }
 
 // connection is a client, and whether it speaks to a cluster.
@@ -48,6 +49,7 @@ func New(o Options, log *slog.Logger) *Store {
 		options: o, log: log, scripts: newScripts(serverTime, slack), process: binary.BigEndian.Uint64(b[:]),
 		breakers: make([]breaker, slots/slotsEach), tags: probeTags(),
 	}
+	s.clock.here = func() limit.Instant { return limit.InstantOf(time.Now()) }
 	s.lost.Store(time.Now().UnixNano())
 	return s
 }
@@ -96,8 +98,21 @@ func (s *Store) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error
 	return time.Since(begun), err
 }
 
-// take asks about claims of one slot.
+// take asks about claims of one slot, again if the clock there is not where it was.
 func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passes bool, err error) {
+	begun, left := time.Now(), s.options.Timeout
+	for range 1 + corrections {
+		var wrong wrongTime
+		if passes, err = s.askFor(conn, claims, a, left); !errors.As(err, &wrong) {
+			break
+		}
+		s.clock.correct(wrong)
+		left = s.options.Timeout - time.Since(begun)
+	}
+	return passes, err
+}
+
+func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, within time.Duration) (passes bool, err error) {
 	var fixed [4]string
 	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
 	for i := range claims {
@@ -107,18 +122,23 @@ func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passe
 		}
 		buf = appendKey(buf[:0], s.options.Prefix, c.Shared, c.Key)
 		keys = append(keys, string(buf))
-		buf = appendAsk(buf[:0], c, s.process)
+		buf = appendAsk(buf[:0], c, s.process, &s.clock)
 		args = append(args, string(buf))
 	}
+	for i := range claims {
+		if punishes(&claims[i]) {
+			keys = append(keys, keys[i]+recordSuffix)
+		}
+	}
 	args = appendWay(args, a)
-	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args)
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args, within)
 	if err == nil {
 		var text string
 		if text, err = answer.ToString(); err == nil {
 			passes, err = readAnswer(text, claims)
 		}
 	}
-	if a.Intent == limit.ToLook {
+	if a.Intent != limit.ToTake {
 		return passes, err
 	}
 	waits := err == nil && passes && max(a.Turn, limit.Turn(claims)) > 0
@@ -138,7 +158,6 @@ func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passe
 // Settle implements limit.Store.
 func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 	key := string(appendKey(nil, s.options.Prefix, c.Shared, c.Key))
-	arg := string(appendSettlement(nil, c, n, s.process))
 	slots := c.Shared.Terms.Algorithm == limit.Concurrency
 	if slots {
 		s.leases.remove(c.Receipt.Lease)
@@ -154,15 +173,23 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		}
 		return 0
 	}
-	answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg})
-	if err != nil {
-		if slots {
-			s.leases.doubt(key, c.Receipt.Lease, c.N)
+	for range 1 + corrections {
+		arg := string(appendSettlement(nil, c, n, s.process, &s.clock))
+		answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg}, s.options.Timeout)
+		if err != nil {
+			if slots {
+				s.leases.doubt(key, c.Receipt.Lease, c.N)
+			}
+			return 0
 		}
-		return 0
+		if wrong, err := answer.AsIntSlice(); err == nil && len(wrong) == 1 {
+			s.clock.correct(wrongTime(wrong[0]))
+			continue
+		}
+		back, _ := answer.AsInt64()
+		return back
 	}
-	back, _ := answer.AsInt64()
-	return back
+	return 0
 }
 
 // Forget implements limit.Store.
@@ -175,7 +202,8 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	if waits(kind) {
 		kind = limit.TokenBucket // whose state theirs is
 	}
-	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, []string{name}, []string{string(rune(kind))})
+	keys, arg := []string{name, name + recordSuffix}, string(rune(kind))
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.options.Timeout)
 	if err != nil {
 		return false
 	}
@@ -183,14 +211,14 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	return err == nil && gone == 1
 }
 
-// call runs a script once, for at most the timeout, and tells the breaker.
-func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string) (rueidis.RedisResult, error) {
+// call runs a script once, for at most so long, and tells the breaker.
+func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string, within time.Duration) (rueidis.RedisResult, error) {
 	if s.inFlight.Add(1) > mostInFlight {
 		s.inFlight.Add(-1)
 		s.failed(b, errBusy)
 		return rueidis.RedisResult{}, errBusy
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	begun := time.Now()
 	answer := script.run(ctx, conn, keys, args)
 	cancel()
