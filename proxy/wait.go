@@ -41,7 +41,7 @@ func (x *exchange) await(v limit.Verdict) bool {
 				x.hits[c.Tag].Plan.Live.Waited.Add(1)
 			}
 		}
-		x.Fail(nil, nil, x.r.Context().Err())
+		x.Fail(nil, nil, x.leftError())
 		return false
 	}
 	return x.depart(now)
@@ -49,7 +49,7 @@ func (x *exchange) await(v limit.Verdict) bool {
 
 // waitUntil waits for turn, and returns false when the client goes away before.
 func (x *exchange) waitUntil(turn limit.Instant) bool {
-	gone := x.r.Context().Done()
+	gone := x.Watch().Done()
 	timer := time.NewTimer(turn.Sub(x.g.clock.Now()))
 	defer timer.Stop()
 	for {
@@ -60,7 +60,7 @@ func (x *exchange) waitUntil(turn limit.Instant) bool {
 		}
 		left := turn.Sub(x.g.clock.Now())
 		if left <= 0 {
-			return x.r.Context().Err() == nil
+			return !x.Left()
 		}
 		timer.Reset(left)
 	}

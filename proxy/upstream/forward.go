@@ -218,3 +218,12 @@ func (p *Pool) fail(_ http.ResponseWriter, out *http.Request, err error) {
 func (f *flight) unread() bool {
 	return f.body != nil && f.in.ProtoMajor == 1 && (!f.body.ended.Load() || f.body.lost.Load())
 }
+
+// Client tells what becomes of the client of one request.
+type Client interface {
+	// Watch returns a context that ends when the client leaves. Whoever waits longer
+	// than a moment calls it; before nobody may be looking.
+	Watch() context.Context
+	// Left reports whether the client has left by now.
+	Left() bool
+}
