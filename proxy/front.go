@@ -102,7 +102,7 @@ func (x *exchange) Answer(res *http.Response) error {
 // Fail implements upstream.Front: the request got no answer from the upstream.
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
-	status := upstream.Status(err, x.r)
+	status := upstream.Status(err, x.leftError())
 	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
 		x.abandon(err)
 	}
