@@ -64,6 +64,11 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
+	if l, ok := c.Conn.(*lazyConn); ok && c.until.Load() == 0 {
+		if n = l.writeNow(p); n == len(p) {
+			return n, nil
+		}
+	}
 	// The kernel takes more only when half of what it holds is gone. What the
 	// client took meanwhile shows in what is left, which is looked at when a write
 	// has to wait, and then after each span.
