@@ -16,20 +16,24 @@ import (
 // node is a value of the file. Aliases have been replaced by what they stand
 // for, so a node may be reached in several ways; nothing changes it.
 type node struct {
-	shape shape
 	text  string  // of a scalar
-	word  word    // of a scalar: what YAML takes it for
 	keys  []*node // of a map, as many as items
 	items []*node
-	line  int
-	col   int
-	size  int  // values in it, aliases counted as what they stand for
-	open  bool // it is still being read
-	// partial says that settings of the map were refused and are not in it.
-	partial bool
 	// origin says what of the text was substituted; nil is nothing.
 	origin *origin
+	// A file has many nodes, and so they are kept small.
+	row, column int32
+	size        int32 // values in it, aliases counted as what they stand for
+	shape       shape
+	word        word // of a scalar: what YAML takes it for
+	open        bool // it is still being read
+	// partial says that settings of the map were refused and are not in it.
+	partial bool
 }
+
+// line and col return where n begins, counted from 1.
+func (n *node) line() int { return int(n.row) }
+func (n *node) col() int  { return int(n.column) }
 
 type shape uint8
 
@@ -168,7 +172,7 @@ func (c *converter) node(y *yaml.Node) *node {
 	}
 	n := &c.nodes[0]
 	c.nodes = c.nodes[1:]
-	n.line, n.col, n.size = y.Line, y.Column, 1
+	n.row, n.column, n.size = int32(y.Line), int32(y.Column), 1
 	return n
 }
 
@@ -194,13 +198,13 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 	n.open = true
 	if y.Anchor != "" {
 		c.anchors[y] = n
-		n.col += anchorWidth(c.from(n.line, n.col))
+		n.column += anchorWidth(c.from(n.line(), n.col()))
 	}
 	switch {
 	case y.Style&yaml.TaggedStyle != 0:
-		c.fail(n.line, n.col, utf8.RuneCountInString(y.Tag), "write the value alone", "tag %s is not accepted", quote(y.Tag))
+		c.fail(n.line(), n.col(), utf8.RuneCountInString(y.Tag), "write the value alone", "tag %s is not accepted", quote(y.Tag))
 	case depth > maxDepth:
-		c.fail(n.line, n.col, 1, "", "lists and maps are nested over %d deep", maxDepth)
+		c.fail(n.line(), n.col(), 1, "", "lists and maps are nested over %d deep", maxDepth)
 	case y.Kind == yaml.ScalarNode:
 		c.scalar(n, y)
 	case y.Kind == yaml.SequenceNode:
@@ -225,13 +229,13 @@ func (c *converter) alias(y *yaml.Node) *node {
 	target := c.anchors[y.Alias]
 	switch {
 	case target == nil || target.open:
-		c.fail(n.line, n.col, width, "", "alias *%s stands for a value that holds it", y.Value)
+		c.fail(n.line(), n.col(), width, "", "alias *%s stands for a value that holds it", y.Value)
 		return n
 	case c.aliased > maxValues:
 		return n
 	}
-	if c.aliased += target.size; c.aliased > maxValues {
-		c.fail(n.line, n.col, width, "", "with alias *%s the file holds more than %d values", y.Value, maxValues)
+	if c.aliased += int(target.size); c.aliased > maxValues {
+		c.fail(n.line(), n.col(), width, "", "with alias *%s the file holds more than %d values", y.Value, maxValues)
 		return n
 	}
 	return target
@@ -277,22 +281,24 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 		n.partial = true
 		switch {
 		case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!null":
-			c.fail(k.line, k.col, 1, "", "the name of a setting must be plain text")
+			c.fail(k.line(), k.col(), 1, "", "the name of a setting must be plain text")
 			continue
 		case key.Tag == "!!merge":
-			c.fail(k.line, k.col, 2, "write the settings out", "merge keys (<<) are not accepted")
+			c.fail(k.line(), k.col(), 2, "write the settings out", "merge keys (<<) are not accepted")
 			continue
 		}
 		if key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 			k.word = wordQuoted
 		}
-		k.col += anchorWidth(c.from(k.line, k.col))
+		if key.Anchor != "" {
+			k.column += anchorWidth(c.from(k.line(), k.col()))
+		}
 		first := seen[k.text]
 		if seen == nil {
 			first = n.key(k.text)
 		}
 		if first != nil {
-			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line, first.col))
+			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line(), first.col()))
 			continue
 		}
 		n.partial = partial
@@ -308,7 +314,7 @@ const fewKeys = 16
 
 // anchorWidth returns how many characters an anchor takes at the start of text,
 // with the space after it.
-func anchorWidth(text string) int {
+func anchorWidth(text string) int32 {
 	if !strings.HasPrefix(text, "&") {
 		return 0
 	}
@@ -316,5 +322,5 @@ func anchorWidth(text string) int {
 	if !ok {
 		return 0
 	}
-	return utf8.RuneCountInString(name) + 1 + len(value) - len(strings.TrimLeft(value, " "))
+	return int32(utf8.RuneCountInString(name) + 1 + len(value) - len(strings.TrimLeft(value, " ")))
 }

@@ -58,8 +58,6 @@ type source struct {
 	foreign  bool // the file is none of ours: a $ means nothing in it
 	patterns int  // alternatives of all matches so far
 	regexps  int  // the size of all regular expressions so far
-	// The maps of the section of the rule that is being read.
-	ruleValues, ruleKeys map[string]*node
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
 	// it comes from.
 	harmless map[*node]bool
