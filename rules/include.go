@@ -255,6 +255,9 @@ func (i *includer) put(key, value *node) {
 // Includes returns the patterns of the files that a configuration file includes, as
 // paths, also when something else in it is wrong; none when it cannot be read.
 func (o Outside) Includes(name string, data []byte) []string {
+	if !bytes.Contains(data, []byte("include")) && bytes.IndexByte(data, '\\') < 0 { // nor is it written with escapes
+		return nil
+	}
 	s, text := readSource(Outside{Env: o.Env}, name, data)
 	if len(s.errs) > 0 {
 		return nil
