@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,19 @@ func (x *exchange) dropSpoofed() {
 			delete(h, name)
 		}
 	}
+}
+
+// hopByHop are the headers that end at the gateway, whoever reads or names them:
+// they are about the client's connection, and to the upstream Connection would name
+// what the next hop is to drop.
+var hopByHop = []string{
+	"Connection", "Http2-Settings", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// endToEnd returns names without those of headers that end at the gateway.
+func endToEnd(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(hopByHop, name) })
 }
 
 // Rewrite implements upstream.Front: the headers of the request to the upstream.
