@@ -181,7 +181,7 @@ rules:
   - name: hop
     match:
       - { header.Connection: "*", header.Keep-Alive: "*" }
-      - { header.Upgrade: "*", header.TE: "*", header.Proxy-Connection: "*", header.Proxy-Authorization: "*", header.Http2-Settings: "*" }
+      - { header.Upgrade: "*", header.TE: "*", header.Proxy-Connection: "*", header.Proxy-Authorization: "*" }
     limit: 1/h
 `, nil)
 	lines := []string{
