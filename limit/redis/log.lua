@@ -1,15 +1,14 @@
 -- A sliding log: a hash of entries (instant, units) by number, and under 'h' the
--- numbers of the oldest and the newest, the units of all, the newest instant, the
--- life of the key, the side of a state, an instant before which no entry is, and how
--- long the key lives at least. An entry may have given all its units back.
-local header = 88
+-- number of the newest, the units of all, the newest instant, the number of the oldest,
+-- an instant before which no entry is, how long the key lives at least, the life of the
+-- key, and the side of a state. An entry may have given all its units back.
 local function log(key)
   local h = checked(key, 'HGET', key, 'h')
-  if not h or #h ~= header then
+  if not h or #h ~= 88 then
     if h then redis.call('DEL', key) end
     return { key = key, first = 1, last = 0, used = 0, newest = 0, born = now, reserved = 0, since = 0, ends = 0, came = 0, oldest = 0, lives = 0 }
   end
-  local first, last, used, newest, born, reserved, since, ends, came, oldest, lives = unpack('<ddddddddddd', h)
+  local last, used, newest, first, oldest, lives, born, ends, reserved, since, came = unpack('<ddddddddddd', h)
   return { key = key, exists = true, first = first, last = last, used = used, newest = newest, born = born,
     reserved = reserved, since = since, ends = ends, came = came, oldest = oldest, lives = lives }
 end
@@ -21,7 +20,7 @@ local function save(l, w, i, e)
   local ends = max(l.newest + w, l.ends)
   local left = l.lives - ends
   if left < slack * 500 or left > slack * 1000 then l.lives = ends + slack * 1000 else left = nil end
-  local h = pack('<ddddddddddd', l.first, l.last, l.used, l.newest, l.born, l.reserved, l.since, l.ends, l.came, l.oldest, l.lives)
+  local h = pack('<ddddddddddd', l.last, l.used, l.newest, l.first, l.oldest, l.lives, l.born, l.ends, l.reserved, l.since, l.came)
   if i then redis.call('HSET', l.key, 'h', h, i, e) else redis.call('HSET', l.key, 'h', h) end
   if left then redis.call('PEXPIRE', l.key, ceil((ends - now) / 1000) + slack) end
 end

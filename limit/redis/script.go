@@ -113,7 +113,7 @@ func newScripts(clock string, slack time.Duration) scripts {
 	s.one[limit.TokenBucket] = newScript(head + bucketLua + oneLua)
 	s.one[limit.FixedWindow] = newScript(head + fixedLua + oneLua)
 	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
-	s.one[limit.SlidingLog] = newScript(head + logLua + onelogLua)
+	s.one[limit.SlidingLog] = newScript(head + onelogLua + logLua + takeLua)
 	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
 	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
 	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
