@@ -38,7 +38,7 @@ func (x *exchange) await(v limit.Verdict) bool {
 				x.hits[c.Tag].Plan.Live.Waited.Add(1)
 			}
 		}
-		if err := x.r.Context().Err(); err != nil {
+		if err := x.leftError(); err != nil {
 			x.Fail(nil, nil, err)
 			return false
 		}
@@ -53,7 +53,7 @@ const lookForClient = time.Second
 
 // waitUntil waits for turn, and returns false when the client goes away before.
 func (x *exchange) waitUntil(turn limit.Instant) bool {
-	gone, unheard := x.r.Context().Done(), x.unheard()
+	gone, unheard := x.Watch().Done(), x.unheard()
 	timer := time.NewTimer(0) // the loop sets it
 	defer timer.Stop()
 	for {
@@ -67,7 +67,7 @@ func (x *exchange) waitUntil(turn limit.Instant) bool {
 		}
 		left := turn.Sub(x.g.clock.Now())
 		if left <= 0 {
-			return x.r.Context().Err() == nil
+			return !x.Left()
 		}
 		if unheard != nil {
 			left = min(left, lookForClient)
