@@ -30,7 +30,8 @@ type parser struct {
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
 	// membersBroken something of what they list.
-	claimed                     bool // something asks for a claim of a token
+	claimed                     bool    // something asks for a claim of a token
+	ofProxies                   []*node // what looks at headers that only a trusted peer may set
 	named                       map[string]int
 	used                        map[string]bool
 	groupsBroken, membersBroken bool

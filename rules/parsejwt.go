@@ -87,9 +87,12 @@ func (p *parser) tokenKeys(j *JWT, v *node) bool {
 	return false
 }
 
-// verifies reports an attribute at n that is a claim, in a file that does not say how
-// tokens are verified.
-func (p *parser) verifies(n *node, a Attribute) {
+// looksAt notes that something looks at an attribute, at n, and reports one that is a
+// claim in a file that does not say how tokens are verified.
+func (p *parser) looksAt(n *node, a Attribute) {
+	if a.ofProxy() {
+		p.ofProxies = append(p.ofProxies, n)
+	}
 	if a.kind != kindJWT {
 		return
 	}

@@ -96,7 +96,7 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 		p.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
 		return Is{}, false
 	}
-	p.verifies(key, attribute)
+	p.looksAt(key, attribute)
 	parse := ParseGlob
 	if attribute.named() {
 		parse = func(text string) (Glob, *TextError) { return ParseGlob(string(appendFolded(nil, []byte(text)))) }

@@ -44,7 +44,7 @@ func (p *parser) balance(n *node, u *Upstream) {
 	case a.IsGlobal():
 		p.failAt(v, "", "hash global: it is the same for every request, so one server would get them all")
 	default:
-		p.verifies(v, a)
+		p.looksAt(v, a)
 		u.Balance, u.Hash = "hash", a
 		if p.hashes == nil {
 			p.hashes = map[string]*node{}

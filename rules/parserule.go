@@ -168,7 +168,7 @@ func (p *parser) key(c *section, r *RuleSpec) {
 			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
 				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
 			} else {
-				p.verifies(v, missing.attr)
+				p.looksAt(v, missing.attr)
 				r.Missing = missing
 			}
 		}
@@ -212,7 +212,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 		case slices.Contains(parts, a):
 			p.failAt(item, "remove it", "key %s is named twice", quote(text))
 		default:
-			p.verifies(item, a)
+			p.looksAt(item, a)
 			parts = append(parts, a)
 		}
 	}

@@ -70,6 +70,12 @@ func (p *parser) warnProxies() {
 		p.warnAt(p.top.value("trusted_proxies"), "list only your own proxies",
 			"trusted_proxies takes in every address: any client can choose the address it is counted by")
 	}
+	if p.file.TrustedProxies.Empty() {
+		for _, n := range p.ofProxies {
+			p.warnAt(n, "name your proxies in trusted_proxies; the client's address is then ip",
+				"%s: dropped from every request, since trusted_proxies is empty", n.text)
+		}
+	}
 	if !p.file.TrustedProxies.Empty() || slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return !l.private() }) {
 		return
 	}
@@ -257,7 +263,7 @@ func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
 // likes by what it writes into a request.
 func (p *parser) chooses(r *RuleSpec) bool {
 	free := func(a Attribute) bool {
-		return a.ClientChosen() && !slices.ContainsFunc(r.Known, func(name string) bool { return p.file.Groups[p.named[name]].lists(a) })
+		return a.ClientChosen() && !(a.ofProxy() && p.file.TrustedProxies.Empty()) && !slices.ContainsFunc(r.Known, func(name string) bool { return p.file.Groups[p.named[name]].lists(a) })
 	}
 	if slices.ContainsFunc(r.Key, free) {
 		return true
