@@ -48,11 +48,13 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	conn     *conn           // over HTTP/2; else nil
-	attends  *conn           // whose client nobody else looks after; else nil
-	watching context.Context // set by Watch
-	unwatch  func()          // ends that
-	trusted  bool            // the peer's forwarding headers are believed
+	peerName string             // its address; \"\" is not known yet
+	conn     *conn              // over HTTP/2; else nil
+	attends  *conn              // whose client nobody else looks after; else nil
+	watching context.Context    // set by Watch
+	unwatch  func()             // ends the watch
+	leaves   context.CancelFunc // ends watching
+	trusted  bool               // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake
 	body     *body
@@ -76,7 +78,8 @@ type exchange struct {
 	overload *rules.OverloadLive // where a place is claimed, or nil
 	policy   string              // RateLimit-Policy, or ""
 	rates    string              // RateLimit
-	tightest *limit.Claim        // what legacy limit headers tell of, or nil
+	fields   fields
+	tightest *limit.Claim // what legacy limit headers tell of, or nil
 
 	keep       []string // headers that Connection must not take away
 	redact     *rules.Redaction
@@ -95,6 +98,7 @@ type exchange struct {
 	blocked    bool          // some rule has blocked its key
 	readsBody  bool          // the body was read, or begun to be, for a key
 	settled    int64         // units kept in the end
+	lastPolicy madePolicy    // kept from request to request
 	awaited    time.Duration // for a body, before it was decided, and for its turn
 	waited     time.Duration // for its turn
 }
@@ -143,6 +147,9 @@ func (x *exchange) finish() {
 	x.boundRest()
 	x.ended(now)
 	x.unattend()
+	if x.leaves != nil {
+		x.leaves()
+	}
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)
@@ -202,7 +209,7 @@ func (x *exchange) recycle() {
 	x.facts.Reset()
 	*x = exchange{
 		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], trials: x.trials[:0], order: x.order[:0],
-		refusing: x.refusing[:0], buf: x.buf[:0],
+		refusing: x.refusing[:0], buf: x.buf[:0], lastPolicy: x.lastPolicy,
 	}
 	exchanges.Put(x)
 }

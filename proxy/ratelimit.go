@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gateway/limit"
+	"gateway/rules"
 )
 
 // limitHeaders are the kinds of headers that tell clients of their limits.
@@ -25,20 +26,24 @@ func limitHeadersOf(word string) limitHeaders {
 // once, when the header is about to go out.
 func (x *exchange) decorate(h http.Header) {
 	x.editAnswer(h)
-	h["X-Request-Id"] = []string{x.id}
+	h["X-Request-Id"] = x.fields.of(x.id)
 	if x.policy != "" {
 		// Both fields are lists: what the upstream sent is kept and ours come after.
 		// The upstream's may stand under net/http's spelling.
-		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.policy)
-		appendField(h, "RateLimit", "Ratelimit", x.rates)
+		x.appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.policy)
+		x.appendField(h, "RateLimit", "Ratelimit", x.rates)
 	}
 	if x.tightest != nil {
 		x.legacyFields(h)
 	}
 }
 
-func appendField(h http.Header, name, canonical, value string) {
+func (x *exchange) appendField(h http.Header, name, canonical, value string) {
 	theirs := h[canonical]
+	if theirs == nil {
+		h[name] = x.fields.of(value)
+		return
+	}
 	delete(h, canonical)
 	h[name] = append(theirs[:len(theirs):len(theirs)], value)
 }
@@ -114,15 +119,8 @@ func (x *exchange) describeLimits() {
 	if !x.headers.draft {
 		return
 	}
+	x.policy = x.policies(order)
 	buf := x.buf[:0]
-	for n, i := range order {
-		if n > 0 {
-			buf = append(buf, ", "...)
-		}
-		buf = append(buf, x.hits[x.claims[i].Tag].Plan.Policy()...)
-	}
-	x.policy = string(buf)
-	buf = buf[:0]
 	for n, i := range order {
 		if n > 0 {
 			buf = append(buf, ", "...)
@@ -140,4 +138,38 @@ func (x *exchange) describeLimits() {
 	}
 	x.rates = string(buf)
 	x.buf = buf
+}
+
+// policies returns the value of RateLimit-Policy for the claims in order.
+func (x *exchange) policies(order []int) string {
+	if len(order) == 1 {
+		return x.hits[x.claims[order[0]].Tag].Plan.Policy()
+	}
+	// The last request of this exchange had the same, mostly.
+	m := &x.lastPolicy
+	same := len(m.plans) == len(order)
+	for n := 0; same && n < len(order); n++ {
+		same = m.plans[n] == x.hits[x.claims[order[n]].Tag].Plan
+	}
+	if same {
+		return m.value
+	}
+	buf := x.buf[:0]
+	m.plans = m.plans[:0]
+	for n, i := range order {
+		plan := x.hits[x.claims[i].Tag].Plan
+		if n > 0 {
+			buf = append(buf, ", "...)
+		}
+		buf = append(buf, plan.Policy()...)
+		m.plans = append(m.plans, plan)
+	}
+	x.buf, m.value = buf, string(buf)
+	return m.value
+}
+
+// madePolicy is a value of RateLimit-Policy and the plans it tells of.
+type madePolicy struct {
+	plans []*rules.Plan
+	value string
 }

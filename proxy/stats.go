@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,32 +20,33 @@ type routeStats struct {
 	inFlight  atomic.Int64
 	in, out   atomic.Int64 // bytes of bodies
 	duration  upstream.Histogram
-	responses sync.Map // answered -> *atomic.Uint64; bounded by methods times statuses
+	responses [len(methods)][10]atomic.Pointer[hundred] // by method, and by status / 100
 }
 
-// answered is a method as metrics name it, and a status.
-type answered struct {
-	method string
-	code   int
-}
+// hundred counts the statuses that begin with the same digit.
+type hundred [100]atomic.Uint64
 
 func (s *routeStats) answer(method string, code int) {
-	key := answered{methodLabel(method), code}
-	n, ok := s.responses.Load(key)
-	if !ok {
-		n, _ = s.responses.LoadOrStore(key, new(atomic.Uint64))
+	at := &s.responses[methodIndex(method)][code/100%10]
+	n := at.Load()
+	if n == nil {
+		at.CompareAndSwap(nil, new(hundred))
+		n = at.Load()
 	}
-	n.(*atomic.Uint64).Add(1)
+	n[code%100].Add(1)
 }
 
-// methodLabel returns method when it is a well-known one, else "other": a label
-// never takes what a client chooses.
-func methodLabel(method string) string {
-	switch method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT":
-		return method
+// methods are those that metrics name: a label never takes what a client chooses.
+var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "other"}
+
+// methodIndex returns where in methods a method is counted.
+func methodIndex(method string) int {
+	for i := range methods[:len(methods)-1] {
+		if methods[i] == method {
+			return i
+		}
 	}
-	return "other"
+	return len(methods) - 1
 }
 
 // status is the status the request is logged under.
@@ -117,11 +117,16 @@ func (s *routeStats) read(route string) RouteStats {
 		Route: route, InFlight: s.inFlight.Load(), RequestBytes: s.in.Load(), ResponseBytes: s.out.Load(),
 		Duration: s.duration.Read(),
 	}
-	s.responses.Range(func(k, v any) bool {
-		a := k.(answered)
-		r.Responses = append(r.Responses, Responses{a.method, a.code, v.(*atomic.Uint64).Load()})
-		return true
-	})
+	for m := range s.responses {
+		for class := range s.responses[m] {
+			counts := s.responses[m][class].Load()
+			for i := 0; counts != nil && i < len(counts); i++ {
+				if n := counts[i].Load(); n > 0 {
+					r.Responses = append(r.Responses, Responses{methods[m], 100*class + i, n})
+				}
+			}
+		}
+	}
 	return r
 }
 
