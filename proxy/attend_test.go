@@ -2,16 +2,12 @@ package proxy
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -179,84 +175,11 @@ func TestAWebSocketOnAKeptConnection(t *testing.T) {
 	for i := range 50 {
 		w.send("x")
 		if i == 20 {
-			time.Sleep(3 * lookEvery)
+			time.Sleep(60 * time.Millisecond) // longer than anybody waits to look
 		}
 	}
 	w.CloseWrite()
 	if got, err := io.ReadAll(w.in); err != nil || string(got) != "early "+strings.Repeat("x", 50) {
 		t.Errorf("got %q, %v", got, err)
 	}
-}
-
-// pipe is a connection whose reads come to the deadline it was told of, and that
-// counts how often it was told.
-type pipe struct {
-	net.Conn
-	told atomic.Int64
-}
-
-func (p *pipe) SetReadDeadline(t time.Time) error {
-	p.told.Add(1)
-	return p.Conn.SetReadDeadline(t)
-}
-
-func TestReadDeadlinesAreKeptToTheMoment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		defer theirs.Close()
-		p := &pipe{Conn: ours}
-		c := &conn{Conn: p}
-		defer ours.Close()
-		buf := make([]byte, 10)
-		read := func(want time.Duration, fails bool) {
-			t.Helper()
-			begin := time.Now()
-			_, err := c.receive(buf)
-			if took := time.Since(begin); took != want || errors.Is(err, os.ErrDeadlineExceeded) != fails {
-				t.Errorf("a read took %v and gave %v, want %v", took, err, want)
-			}
-		}
-		c.SetReadDeadline(time.Now().Add(time.Minute))
-		read(time.Minute, true)
-		c.SetReadDeadline(time.Now().Add(time.Second)) // earlier than what is known
-		read(time.Second, true)
-		c.SetReadDeadline(time.Now().Add(time.Hour)) // later
-		read(time.Hour, true)
-		c.SetReadDeadline(time.Time{})
-		time.AfterFunc(24*time.Hour, func() { theirs.Write([]byte("x")) })
-		read(24*time.Hour, false)
-
-		// What is set while a read waits holds at once.
-		c.SetReadDeadline(time.Now().Add(time.Hour))
-		time.AfterFunc(time.Minute, func() { c.SetReadDeadline(time.Now().Add(time.Second)) })
-		read(time.Minute+time.Second, true)
-		c.SetReadDeadline(time.Now().Add(time.Second))
-		time.AfterFunc(time.Millisecond, func() { c.SetReadDeadline(time.Now().Add(time.Hour)) })
-		read(time.Hour+time.Millisecond, true)
-		c.SetReadDeadline(time.Time{})
-		time.AfterFunc(time.Minute, func() { c.SetReadDeadline(time.Unix(1, 0)) })
-		read(time.Minute, true)
-		read(0, true)
-
-		// A kick is no deadline.
-		c.SetReadDeadline(time.Now().Add(time.Hour))
-		time.AfterFunc(time.Minute, func() { c.reads.kick(c.Conn) })
-		read(time.Hour, true)
-
-		// As net/http does it, request by request: it tells the system next to nothing.
-		c.SetReadDeadline(time.Now().Add(time.Minute))
-		p.told.Store(0)
-		for range 1000 {
-			c.SetReadDeadline(time.Now().Add(time.Minute))
-			go theirs.Write([]byte("x"))
-			read(0, false)
-			for range 3 {
-				c.SetReadDeadline(time.Now().Add(10 * time.Second))
-				c.SetReadDeadline(time.Time{})
-			}
-		}
-		if n := p.told.Load(); n > 2 {
-			t.Errorf("told %d times in 1000 requests", n)
-		}
-	})
 }

@@ -255,8 +255,14 @@ func (x *exchange) note(v limit.Verdict) {
 	if len(x.refusing) > 1 {
 		sortByFile(x.refusing)
 	}
-	for _, hit := range x.refusing {
-		x.ruleNames = join(x.ruleNames, hit.Rule.Name)
+	switch len(x.refusing) {
+	case 0:
+	case 1:
+		x.ruleNames = x.refusing[0].Rule.Name
+	default:
+		f := refusal{rules: x.refusing}
+		x.buf = f.names(x.buf[:0], ",")
+		x.ruleNames = string(x.buf)
 	}
 }
 

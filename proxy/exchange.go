@@ -60,6 +60,7 @@ type exchange struct {
 	body     *body
 	limits   rules.Timeouts
 	headers  limitHeaders // that are wanted
+	wordings []*wording   // of refusals, by Rule.Index
 	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
@@ -76,10 +77,11 @@ type exchange struct {
 	trials   []limit.Claim       // of candidates
 	trial    limit.Grant         // what these hold
 	overload *rules.OverloadLive // where a place is claimed, or nil
-	policy   string              // RateLimit-Policy, or ""
-	rates    string              // RateLimit
+	text     []byte              // RateLimit-Policy and, behind it, RateLimit
+	policy   int                 // bytes of the former; 0 is neither
+	retry    int64               // Retry-After; 0 is none
+	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 	fields   fields
-	tightest *limit.Claim // what legacy limit headers tell of, or nil
 
 	keep       []string // headers that Connection must not take away
 	redact     *rules.Redaction
@@ -98,7 +100,6 @@ type exchange struct {
 	blocked    bool          // some rule has blocked its key
 	readsBody  bool          // the body was read, or begun to be, for a key
 	settled    int64         // units kept in the end
-	lastPolicy madePolicy    // kept from request to request
 	awaited    time.Duration // for a body, before it was decided, and for its turn
 	waited     time.Duration // for its turn
 }
@@ -203,19 +204,16 @@ func (x *exchange) recycle() {
 	clear(x.claims)
 	clear(x.trials)
 	clear(x.refusing)
-	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 {
+	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 || cap(x.text) > 16<<10 {
 		return
 	}
 	x.facts.Reset()
 	*x = exchange{
 		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], trials: x.trials[:0], order: x.order[:0],
-		refusing: x.refusing[:0], buf: x.buf[:0], lastPolicy: x.lastPolicy,
+		refusing: x.refusing[:0], buf: x.buf[:0], text: x.text[:0],
 	}
 	exchanges.Put(x)
 }
-
-// random returns a number in [0, n).
-func (x *exchange) random(n int64) int64 { return rand.Int64N(n) }
 
 // requestID returns the id of a trusted peer, or makes one: 128 random bits.
 func requestID(r *http.Request, trusted bool) string {

@@ -4,23 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"gateway/proxy/upstream"
+	"gateway/rules"
 )
-
-// isUntrusted reports whether a header is one by which a client could pass itself
-// off as another or reach another resource than the one the rules saw; a peer that
-// is not trusted may not set them.
-func isUntrusted(name string) bool {
-	switch name {
-	case "Forwarded", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Client-Ip",
-		"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override":
-		return true
-	}
-	return strings.HasPrefix(name, "X-Forwarded")
-}
 
 // fields makes the values of header fields, each its own slice of one array.
 type fields struct{ free []string }
@@ -40,10 +30,27 @@ func (f *fields) of(value string) []string {
 func (x *exchange) dropSpoofed() {
 	h := x.r.Header
 	for name := range h {
-		if !x.trusted && isUntrusted(name) || strings.IndexByte(name, '_') >= 0 {
+		if strings.IndexByte(name, '_') >= 0 || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
 			delete(h, name)
 		}
 	}
+	if !x.trusted {
+		for _, name := range rules.ProxyHeaders {
+			delete(h, name)
+		}
+	}
+}
+
+// hopByHop are the headers that end at the gateway, whoever reads or names them:
+// they are about the client's connection, and to the upstream Connection would name
+// what the next hop is to drop.
+var hopByHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
+}
+
+// endToEnd returns names without those of headers that end at the gateway.
+func endToEnd(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(hopByHop, name) })
 }
 
 // Rewrite implements upstream.Front: the headers of the request to the upstream.
@@ -124,9 +131,7 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
 	status := upstream.Status(err, x.leftError())
 	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
-		// Nobody is there to read an answer, and none was sent: the connection ends.
-		x.status = status
-		panic(http.ErrAbortHandler)
+		x.abandon(err)
 	}
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
@@ -142,6 +147,13 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
+}
+
+// abandon ends the exchange with a client that is gone: nobody is there to read an
+// answer, and none was sent, so the connection ends.
+func (x *exchange) abandon(err error) {
+	x.failure, x.status = err, upstream.StatusClientGone
+	panic(http.ErrAbortHandler)
 }
 
 func failureText(status int, err error) string {

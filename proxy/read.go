@@ -15,7 +15,7 @@ import (
 // is answered here, and read returns false; no rule and no upstream sees it.
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
-	x.limits, x.headers, x.keep, x.redact = snap.timeouts, snap.headers, snap.keep, snap.redact
+	x.limits, x.headers, x.keep, x.redact, x.wordings = snap.timeouts, snap.headers, snap.keep, snap.redact, snap.wordings
 	x.meet()
 	x.takeBody()
 	var client netip.Addr

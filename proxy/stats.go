@@ -20,36 +20,51 @@ type routeStats struct {
 	inFlight  atomic.Int64
 	in, out   atomic.Int64 // bytes of bodies
 	duration  upstream.Histogram
-	responses [len(methods)][10]atomic.Pointer[hundred] // by method, and by status / 100
+	responses [len(methods) + 1]atomic.Pointer[statuses] // by method, the last for all others
 }
 
-// hundred counts the statuses that begin with the same digit.
-type hundred [100]atomic.Uint64
+// methods are those that have counters, and a label in metrics, of their own.
+var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
 
+// statuses counts answers by status, a hundred of them in a piece; nil is none yet.
+type statuses [10]atomic.Pointer[[100]atomic.Uint64]
+
+// answer counts an answer. A status that is none, which an upstream may send over
+// HTTP/2, counts as the nearest number of three digits.
 func (s *routeStats) answer(method string, code int) {
-	at := &s.responses[methodIndex(method)][code/100%10]
-	n := at.Load()
-	if n == nil {
-		at.CompareAndSwap(nil, new(hundred))
-		n = at.Load()
-	}
-	n[code%100].Add(1)
+	code = min(max(code, 0), 999)
+	hundred := made(&made(&s.responses[methodIndex(method)])[code/100])
+	hundred[code%100].Add(1)
 }
 
-// methods are those that metrics name: a label never takes what a client chooses.
-var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "other"}
+// made returns what p points to, a new T if that is nothing.
+func made[T any](p *atomic.Pointer[T]) *T {
+	if v := p.Load(); v != nil {
+		return v
+	}
+	p.CompareAndSwap(nil, new(T))
+	return p.Load()
+}
 
-// methodIndex returns where in methods a method is counted.
 func methodIndex(method string) int {
-	for i := range methods[:len(methods)-1] {
+	for i := range methods {
 		if methods[i] == method {
 			return i
 		}
 	}
-	return len(methods) - 1
+	return len(methods)
 }
 
-// status is the status the request is logged under.
+// methodLabel names a method by its index: a label never takes what a client
+// chooses.
+func methodLabel(i int) string {
+	if i == len(methods) {
+		return "other"
+	}
+	return methods[i]
+}
+
+// finalStatus is the status the request is logged under.
 func (x *exchange) finalStatus() int {
 	switch {
 	case x.status != 0:
@@ -117,12 +132,13 @@ func (s *routeStats) read(route string) RouteStats {
 		Route: route, InFlight: s.inFlight.Load(), RequestBytes: s.in.Load(), ResponseBytes: s.out.Load(),
 		Duration: s.duration.Read(),
 	}
-	for m := range s.responses {
-		for class := range s.responses[m] {
-			counts := s.responses[m][class].Load()
-			for i := 0; counts != nil && i < len(counts); i++ {
-				if n := counts[i].Load(); n > 0 {
-					r.Responses = append(r.Responses, Responses{methods[m], 100*class + i, n})
+	for i := range s.responses {
+		codes := s.responses[i].Load()
+		for hundred := 0; codes != nil && hundred < len(codes); hundred++ {
+			counts := codes[hundred].Load()
+			for j := 0; counts != nil && j < len(counts); j++ {
+				if n := counts[j].Load(); n > 0 {
+					r.Responses = append(r.Responses, Responses{methodLabel(i), 100*hundred + j, n})
 				}
 			}
 		}
