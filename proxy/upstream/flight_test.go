@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"io"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestARequestIsTakenOverWhole is for the next version of net/http, too: a field
@@ -55,5 +58,50 @@ func fill(t *testing.T, v reflect.Value) {
 		default:
 			t.Errorf("%s is a %v", v.Type().Field(i).Name, f.Kind())
 		}
+	}
+}
+
+// TestALateAnswerIsWaitedForOnce asks on a connection that was used before, which
+// might be to blame for a silence, again and again: the deadline of one request is
+// no business of the next one's.
+func TestALateAnswerIsWaitedForOnce(t *testing.T) {
+	var asked, late atomic.Int64
+	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		switch r.URL.Path {
+		case "/late":
+			late.Add(1)
+			<-r.Context().Done()
+		case "/slow": // longer than the client goes unwatched, and in time
+			time.Sleep(patience + 30*time.Millisecond)
+		}
+		io.WriteString(w, "ok")
+	}))
+	s := spec(t, up.URL)
+	s.Timeout = time.Second
+	p := newPool(t, s)
+	gw := gateway(t, p, &door{})
+	c := client(t)
+	for range 2 {
+		for range 3 {
+			for _, path := range []string{"/", "/slow", "/"} {
+				if res, body := get(t, c, gw.URL+path); res.StatusCode != 200 || body != "ok" {
+					t.Errorf("%s: got %d %q", path, res.StatusCode, body)
+				}
+			}
+		}
+		begin := time.Now()
+		if res, _ := get(t, c, gw.URL+"/late"); res.StatusCode != http.StatusGatewayTimeout {
+			t.Errorf("got %d, want 504", res.StatusCode)
+		}
+		if took := time.Since(begin); took < s.Timeout {
+			t.Errorf("given up after %v, want %v", took, s.Timeout)
+		}
+	}
+	if n := late.Load(); n != 2 {
+		t.Errorf("two late requests were sent %d times", n)
+	}
+	if n := asked.Load(); n != 20 {
+		t.Errorf("20 requests were sent %d times", n)
 	}
 }
