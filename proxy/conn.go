@@ -37,6 +37,8 @@ type conn struct {
 	heard atomic.Bool  // a request came, or never will
 	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
 
+	straight *straight // an answer that the next write carries, or nil
+
 	noted   atomic.Bool // what a TLS handshake has negotiated
 	traffic traffic
 }
@@ -58,15 +60,23 @@ func (c *conn) hear() {
 	}
 }
 
-// Write implements net.Conn. A deadline that was set for it holds as well: TLS
-// sets one for its last words.
-func (c *conn) Write(p []byte) (n int, err error) {
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.straight != nil {
+		return c.writeStraight(p)
+	}
+	return c.write(p)
+}
+
+// write writes p. A deadline that was set for it holds as well: TLS sets one for its
+// last words.
+func (c *conn) write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
 	if l, ok := c.Conn.(*lazyConn); ok && c.until.Load() == 0 {
 		if n = l.writeNow(p); n == len(p) {
-			return n, nil
+			return n, nil // it did not have to wait, and needs no time
 		}
 	}
 	// The kernel takes more only when half of what it holds is gone. What the

@@ -49,6 +49,7 @@ type exchange struct {
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
 	conn     *conn // over HTTP/2; else nil
+	line     *conn // over HTTP/1 without TLS; else nil
 	trusted  bool  // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake

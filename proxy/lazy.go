@@ -12,8 +12,7 @@ import (
 
 // lazyConn is a socket whose deadlines cost next to nothing. net/http sets half a
 // dozen of them for each request, most for a read or a write that need not wait, or
-// to be taken back before it does; the kernel of the runtime would change a timer for
-// each. Here a deadline is noted, and given to the runtime only when somebody has to
+// to be taken back before it does; the runtime would change a timer for each. Here a deadline is noted, and given to the runtime only when somebody has to
 // wait, and only when the one it has would come too late. A wait that ends too early
 // for that goes on.
 type lazyConn struct {
@@ -30,6 +29,7 @@ type lazySide struct {
 	err   error      // of the system
 	now   bool       // do not wait
 	asked bool       // waits may be true
+	over  error      // of a deadline, once there was one
 	try   func(fd uintptr) (done bool)
 	set   func(time.Time) error // the deadline of the runtime
 
@@ -135,7 +135,7 @@ func (s *lazySide) call(raw func(func(uintptr) bool) error, p []byte) (n int, er
 	late := s.late()
 	s.mu.Unlock()
 	if late {
-		return 0, os.ErrDeadlineExceeded
+		return 0, os.ErrDeadlineExceeded // and no timer is asked
 	}
 	s.p, s.n, s.err = p, 0, nil
 	for {
@@ -166,21 +166,23 @@ func (c *lazyConn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	c.in.calls.Lock()
-	defer c.in.calls.Unlock()
-	n, err := c.in.call(c.raw.Read, p)
+	s := &c.in
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	n, err := s.call(c.raw.Read, p)
 	if err == nil && n == 0 {
 		return 0, io.EOF
 	}
-	return n, c.failure("read", err)
+	return n, c.failure("read", s, err)
 }
 
 // Write implements net.Conn.
 func (c *lazyConn) Write(p []byte) (int, error) {
-	c.out.calls.Lock()
-	defer c.out.calls.Unlock()
-	n, err := c.out.call(c.raw.Write, p)
-	return n, c.failure("write", err)
+	s := &c.out
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	n, err := s.call(c.raw.Write, p)
+	return n, c.failure("write", s, err)
 }
 
 // writeNow writes as much of p as goes without waiting, whatever the deadline. What
@@ -195,10 +197,15 @@ func (c *lazyConn) writeNow(p []byte) int {
 	return s.n
 }
 
-// failure returns err as one of an operation of package net.
-func (c *lazyConn) failure(op string, err error) error {
+// failure returns err as one of an operation of package net. That of a deadline, by
+// which net/http calls back a read in each request, is made once.
+func (c *lazyConn) failure(op string, s *lazySide, err error) error {
 	if err == nil {
 		return nil
+	}
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	if late && s.over != nil {
+		return s.over
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		err = e.Err
@@ -206,7 +213,11 @@ func (c *lazyConn) failure(op string, err error) error {
 	if errno, ok := err.(syscall.Errno); ok {
 		err = os.NewSyscallError(op, errno)
 	}
-	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	err = &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	if late {
+		s.over = err
+	}
+	return err
 }
 
 // SetReadDeadline implements net.Conn.

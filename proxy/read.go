@@ -169,6 +169,9 @@ func (x *exchange) meet() {
 		return
 	}
 	c.hear()
+	if x.r.ProtoMajor == 1 && x.r.TLS == nil {
+		x.line = c
+	}
 	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
 		x.conn = c
 		c.traffic.begun()
