@@ -37,7 +37,7 @@ func (x *exchange) match(snap *Snapshot) bool {
 		x.fail(problem{status: http.StatusBadRequest, detail: "The path, as this route rewrites it, can be read in two ways."})
 		return false
 	}
-	x.forward = upstream.Request{Front: x, Path: path, Timeout: route.Timeout, Tunnel: x.limits.Tunnel}
+	x.forward = upstream.Request{Front: x, Client: x, Path: path, Timeout: route.Timeout, Tunnel: x.limits.Tunnel}
 	if !x.bodyFits() {
 		return false
 	}

@@ -48,9 +48,12 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	conn     *conn // over HTTP/2; else nil
-	line     *conn // over HTTP/1 without TLS; else nil
-	trusted  bool  // the peer's forwarding headers are believed
+	conn     *conn           // over HTTP/2; else nil
+	line     *conn           // over HTTP/1 without TLS; else nil
+	attends  *conn           // whose client nobody else looks after; else nil
+	watching context.Context // set by Watch
+	unwatch  func()          // ends that
+	trusted  bool            // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake
 	body     *body
@@ -142,6 +145,7 @@ func (x *exchange) finish() {
 	}
 	x.boundRest()
 	x.ended(now)
+	x.unattend()
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)

@@ -78,12 +78,14 @@ func BenchmarkServerCPU(b *testing.B) {
 	}
 	var ours []float64
 	p := served(s)
-	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(100_000, time.Minute)} {
+	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(100_000, time.Minute),
+		calendar(1_000_000_000, limit.Month, midday), bucket(1_000_000_000, time.Second, 1_000_000).punished(1000, time.Hour, time.Hour, time.Hour)} {
 		r := p.rule(b, set)
 		c := limit.Claim{Shared: r.shared, N: 1}
-		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, false), []string{"gw:{x}:" + r.shared.ID}, []string{string(appendAsk(nil, &c, 1))}))
+		name := "gw:{x}:" + r.shared.ID
+		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{name, name + recordSuffix}, []string{string(appendAsk(nil, &c, 1, &s.clock))}))
 		ours = append(ours, got)
-		b.ReportMetric(got, strings.ReplaceAll(set.name, "_window", "")+"-µs")
+		b.ReportMetric(got, strings.NewReplacer("_window", "", " ", "_").Replace(set.name)+"-µs")
 	}
 	tokens := cpu(pipelined(newScript(bestScript), []string{"best"}, []string{"1000", "1000000", "1"}))
 	gcra := cpu(pipelined(newScript(bestGCRA), []string{"gcra"}, []string{"0.001", "1000000", "1"}))
