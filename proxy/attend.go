@@ -14,23 +14,17 @@ import (
 // exchange.Left.
 
 // active is called when the head of a request has been read.
-func (c *conn) active() {
-	c.rests.Store(false)
-	c.attended.Store(c.http1.Load())
-}
+func (c *conn) active() { c.attended.Store(c.http1.Load()) }
 
 // idle is called when a request has ended and another may come.
-func (c *conn) idle() {
-	c.attended.Store(false)
-	c.rests.Store(c.http1.Load() && c.emptied.Load() && !c.eager.Load() && c.io.raw != nil)
-}
+func (c *conn) idle() { c.attended.Store(false) }
 
 // attend takes it on x to see to whether the client leaves, where net/http does not.
 // What reads the body of a request finds out by itself.
 func (x *exchange) attend(c *conn) {
 	switch {
 	case !c.attended.Load():
-		if x.r.TLS == nil && x.r.ProtoMajor == 1 && c.io.raw != nil {
+		if x.r.TLS == nil && x.r.ProtoMajor == 1 && c.socket() != nil {
 			c.http1.Store(true) // from the next request on
 		}
 	case hasBody(x.r):
@@ -68,7 +62,7 @@ func (x *exchange) leftError() error {
 	if err := ctx.Err(); err != nil || x.attends == nil {
 		return err
 	}
-	if x.attends.gone.Load() || x.attends.io.look() == endThere {
+	if x.attends.gone.Load() || x.attends.socket().look() == endThere {
 		return context.Canceled
 	}
 	return nil
@@ -87,23 +81,13 @@ func (x *exchange) unattend() {
 // something before. The func that it returns ends the watch, and is to be called.
 func (c *conn) watch(left func()) (end func()) {
 	over := make(chan struct{})
-	c.reads.begin(c.Conn)
 	go func() {
 		defer close(over)
-		defer c.reads.end()
-		for {
-			found, err := c.io.wait()
-			switch {
-			case err != nil && isTimeout(err) && c.reads.early(c.Conn):
-				continue
-			case err != nil && isTimeout(err):
-			case found == bytesThere:
-				c.eager.Store(true)
-			default:
-				left()
-			}
+		found, err := c.socket().await()
+		if found == bytesThere || err != nil && isTimeout(err) {
 			return
 		}
+		left()
 	}()
 	return func() {
 		c.SetReadDeadline(time.Unix(1, 0))

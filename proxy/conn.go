@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,26 +29,16 @@ type conn struct {
 
 	local bool // peer is no address of its own, but that of all who come by a unix socket
 
-	early  []byte // came behind a PROXY header; read first
-	doors  *Doors
-	use    *Address     // what it came for; nil in tests
-	home   netip.Prefix // what it counts as for connections_per_ip; zero if it does not
-	gone   atomic.Bool
-	heard  atomic.Bool  // a request came, or never will
-	until  atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
-	timed  atomic.Bool  // the system may know of a write deadline
-	timing sync.Mutex   // held to tell it of one that stays
-
-	io    rawIO
-	outMu sync.Mutex // guards io's writing
-	reads readDeadline
+	early []byte // came behind a PROXY header; read first
+	doors *Doors
+	use   *Address     // what it came for; nil in tests
+	home  netip.Prefix // what it counts as for connections_per_ip; zero if it does not
+	gone  atomic.Bool
+	heard atomic.Bool  // a request came, or never will
+	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
 
 	http1    atomic.Bool // a request of HTTP/1 has come to a Gateway, without TLS
 	attended atomic.Bool // one without a body is in progress, and who serves it sees to whether the client leaves: see attend
-	emptied  atomic.Bool // the last read took all there was
-	rests    atomic.Bool // the next read is for another request, which cannot be there yet
-	eager    atomic.Bool // it was there once
-	looked   lookedAt
 
 	straight *straight // an answer that the next write carries, or nil
 
@@ -65,6 +54,12 @@ func connOf(c net.Conn) *conn {
 	}
 	n, _ := c.(*conn)
 	return n
+}
+
+// socket returns the socket of c, or nil where it is none.
+func (c *conn) socket() *lazyConn {
+	l, _ := c.Conn.(*lazyConn)
+	return l
 }
 
 // hear notes that the connection is no newcomer any more.
@@ -88,25 +83,11 @@ func (c *conn) write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}
-	// Nearly always the kernel takes all at once, and no deadline matters.
-	if c.io.raw != nil {
-		c.outMu.Lock()
-		n, err = c.io.write(p)
-		c.outMu.Unlock()
-		switch {
-		case n == len(p):
+	if l := c.socket(); l != nil && c.until.Load() == 0 {
+		if n = l.writeNow(p); n == len(p) {
 			return n, nil
-		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-			return n, c.opError("write", err)
 		}
 	}
-	m, err := c.writeSlowly(p[n:])
-	return n + m, err
-}
-
-// writeSlowly writes what the client has yet to make room for.
-func (c *conn) writeSlowly(p []byte) (n int, err error) {
-	c.timed.Store(true)
 	// The kernel takes more only when half of what it holds is gone. What the
 	// client took meanwhile shows in what is left, which is looked at when a write
 	// has to wait, and then after each span.
@@ -121,11 +102,7 @@ func (c *conn) writeSlowly(p []byte) (n int, err error) {
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if err == nil {
-			c.timeWrites()
-			return n, nil
-		}
-		if last || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err == nil || last || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		left := untaken(c.Conn)
@@ -135,27 +112,6 @@ func (c *conn) writeSlowly(p []byte) (n int, err error) {
 		}
 		looked, before = true, left
 	}
-}
-
-// timeWrites tells the system of the deadline that somebody set, or of none.
-func (c *conn) timeWrites() error {
-	c.timing.Lock()
-	defer c.timing.Unlock()
-	until := c.until.Load()
-	if until == 0 {
-		c.timed.Store(false)
-		return c.Conn.SetWriteDeadline(time.Time{})
-	}
-	return c.Conn.SetWriteDeadline(time.Unix(0, until))
-}
-
-// opError makes an error of the system what package net makes of it.
-func (c *conn) opError(op string, err error) error {
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return err
-	}
-	at := c.Conn.RemoteAddr()
-	return &net.OpError{Op: op, Net: at.Network(), Source: c.Conn.LocalAddr(), Addr: at, Err: err}
 }
 
 // firstLook is how long a write waits until it is watched.
@@ -174,26 +130,24 @@ func (c *conn) resetOnClose() {
 	}
 }
 
-// SetReadDeadline implements net.Conn.
-func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.want(t, c.Conn) }
-
 // SetWriteDeadline implements net.Conn.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() {
-		c.until.Store(0)
-		if !c.timed.Load() {
-			return nil
-		}
-	} else {
-		c.until.Store(t.UnixNano())
-		c.timed.Store(true)
-	}
-	return c.timeWrites()
+	c.note(t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // SetDeadline implements net.Conn.
 func (c *conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+	c.note(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *conn) note(t time.Time) {
+	if t.IsZero() {
+		c.until.Store(0)
+		return
+	}
+	c.until.Store(t.UnixNano())
 }
 
 // Close implements net.Conn.

@@ -81,7 +81,6 @@ type Doors struct {
 	spare    spare
 
 	newcomers atomic.Int64 // connections whose first request has not come yet
-	lookout   lookout
 }
 
 // door is one socket.

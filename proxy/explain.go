@@ -96,7 +96,7 @@ func (s *Snapshot) Explain(r *http.Request, body []byte, times int) *Explained {
 
 // look fills in what is the same each time.
 func (e *Explained) look(x *exchange, s *Snapshot, body []byte, read bool) {
-	e.Peer, e.Trusted = x.peer.Addr(), x.trusted
+	e.Peer, e.Trusted = x.peer.Addr().Unmap().WithZone(""), x.trusted
 	if !read {
 		return
 	}

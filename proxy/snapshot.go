@@ -46,7 +46,7 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
 		routes:  make(map[string]*routeStats, len(set.Routes)),
 		headers: limitHeadersOf(file.RateLimitHeaders), bodyLimit: file.BodyLimit,
-		keep:   set.HeadersRead(),
+		keep:   endToEnd(set.HeadersRead()),
 		redact: set.Redaction(), wordings: newWordings(set.Rules),
 	}
 	var errs rules.ErrorList

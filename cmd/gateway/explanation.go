@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -232,7 +233,7 @@ func (x *explanation) printRoute(out io.Writer) {
 	}
 	to := "the gateway itself answers"
 	if x.Route.Upstream != "" {
-		to = fmt.Sprintf("to upstream %q as %s", x.Route.Upstream, x.Route.Path)
+		to = fmt.Sprintf("to upstream %q as %s", x.Route.Upstream, cmp.Or(x.Route.Path, "its base path, or /"))
 	}
 	fmt.Fprintf(out, "route %s, %s\n", x.Route.Name, to)
 	for _, p := range x.Route.Passed {

@@ -192,6 +192,60 @@ func TestARequestThatWaitsHoldsNoSlot(t *testing.T) {
 	})
 }
 
+// Who is blocked under a rule of slots does not queue up for another.
+func TestWhoIsBlockedDoesNotQueueUp(t *testing.T) {
+	mixes(t, func(t *testing.T, p *place, rule func(int, set) *rule) {
+		queue, inside := rule(0, leaky(1, sec, 9*sec)), rule(1, slotsOf(1).punished(2, time.Minute, time.Minute, time.Minute))
+		inside.take(start, key(1), 1)
+		for i, blocked := range []bool{false, false, true, true} {
+			if _, v, all := p.ask(start, inside.claim(key(1), 1)); v.OK || all[0].Blocked != blocked {
+				t.Fatalf("refusal %d: %+v", i, all)
+			}
+		}
+		queue.take(start, key(1), 1)
+		for range 3 {
+			if _, v, all := p.ask(start, inside.claim(key(1), 1), queue.claim(key(1), 1)); v.OK || v.Wait != time.Minute {
+				t.Errorf("%+v %+v, want a refusal of a minute", v, all)
+			}
+		}
+		if n := queue.left(start); n != 9 {
+			t.Errorf("%d places left, want 9", n)
+		}
+	})
+}
+
+// A leaky bucket that refuses since the turn elsewhere is too far ahead counts that
+// for its penalty as any refusal.
+func TestARefusalOfALaterTurnIsPunished(t *testing.T) {
+	mixes(t, func(t *testing.T, p *place, rule func(int, set) *rule) {
+		slow, quick := rule(0, leaky(1, time.Minute, time.Minute)), rule(1, leaky(10, sec, sec).punished(2, time.Minute, time.Minute, time.Minute))
+		both := func() (limit.Verdict, limit.Claim) {
+			_, v, all := p.ask(start, quick.claim(key(1), 1), slow.claim(key(1), 1))
+			for _, c := range all {
+				if c.Table == quick.table {
+					return v, c
+				}
+			}
+			return v, limit.Claim{}
+		}
+		if v, _ := both(); !v.OK {
+			t.Fatalf("the first: %+v", v)
+		}
+		for i, want := range []time.Duration{59 * sec, 59 * sec, time.Minute} { // the turn in 60 s, less the second that it lets wait
+			v, c := both()
+			if v.OK || v.Wait != want || c.Blocked != (i == 2) {
+				t.Errorf("refusal %d: %+v, blocked %v, want %v", i, v, c.Blocked, want)
+			}
+		}
+		if v, c := both(); v.OK || !c.Blocked {
+			t.Errorf("while blocked: %+v", v)
+		}
+		if n := slow.left(start); n != 1 {
+			t.Errorf("%d places left in the slow one, want 1", n)
+		}
+	})
+}
+
 // A peek says what has room, and how long a request would have to wait.
 func TestAPeekSaysHowLongToWait(t *testing.T) {
 	mixes(t, func(t *testing.T, p *place, rule func(int, set) *rule) {
