@@ -171,6 +171,7 @@ func (x *exchange) meet() {
 		return
 	}
 	c.hear()
+	x.peerName = c.peerName
 	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
 		x.conn = c
 		c.traffic.begun()

@@ -102,7 +102,7 @@ func (p *part) leavesAt(turn time.Duration) bool {
 		if c.Mode != limit.Enforce {
 			continue
 		}
-		switch slots := c.Shared.Terms.Algorithm == limit.Concurrency; {
+		switch slots := c.Shared.Terms.Algorithm == limit.Concurrency && !c.Blocked; {
 		case !c.Result.OK && !slots:
 			return false
 		case !c.Result.OK:

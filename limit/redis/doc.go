@@ -27,6 +27,11 @@
 // limit keeps it. A request in progress is a lease of 45 seconds, which its gateway
 // makes longer while it is in progress.
 //
+// Where requests wait for their turn, the turn is taken here and waited for by whoever
+// asked. The departures of all gateways are as far apart as their limit says, but for
+// how much longer one answer takes to come back than another. A give-back that gets lost
+// leaves a turn empty.
+//
 // # When the store is away
 //
 // A call takes as long as the timeout at most, and is not repeated: what it took is

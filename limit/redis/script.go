@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -49,6 +48,12 @@ var queueLua string
 
 //go:embed one.lua
 var oneLua string
+
+//go:embed onelog.lua
+var onelogLua string
+
+//go:embed onepenalty.lua
+var onepenaltyLua string
 
 //go:embed take.lua
 var takeLua string
@@ -107,17 +112,22 @@ func newScripts(clock string, slack time.Duration) scripts {
 	s.one[limit.TokenBucket] = newScript(head + bucketLua + oneLua)
 	s.one[limit.FixedWindow] = newScript(head + fixedLua + oneLua)
 	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
-	s.one[limit.SlidingLog] = newScript(head + logLua + takeLua)
+	s.one[limit.SlidingLog] = newScript(head + onelogLua + logLua + takeLua)
 	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
 	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
 	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
 	s.one[limit.CalendarWindow] = newScript(head + calendarLua + oneLua)
-	for algorithm, text := range map[limit.Algorithm]string{
-		limit.TokenBucket: bucketbackLua, limit.FixedWindow: fixedLua + windowsbackLua, limit.SlidingWindow: slidingLua + windowsbackLua,
-		limit.SlidingLog: logLua, limit.Concurrency: slotsLua, limit.CalendarWindow: calendarLua + windowsbackLua,
-		limit.LeakyBucket: bucketbackLua + queueLua, limit.PatientBucket: bucketbackLua + queueLua,
+	for algorithm, text := range map[limit.Algorithm]string{ // all with the bucket that counts refusals
+		limit.TokenBucket:    bucketLua + onepenaltyLua + bucketbackLua,
+		limit.FixedWindow:    fixedLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.SlidingWindow:  slidingLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.CalendarWindow: calendarLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.SlidingLog:     logLua + bucketLua,
+		limit.Concurrency:    slotsLua + bucketLua,
+		limit.LeakyBucket:    queues,
+		limit.PatientBucket:  queues,
 	} {
-		s.penaltyOne[algorithm] = newScript(head + bucketLua + text + penaltyLua + takeLua)
+		s.penaltyOne[algorithm] = newScript(head + text + penaltyLua + takeLua)
 	}
 	return s
 }
@@ -125,8 +135,10 @@ func newScripts(clock string, slack time.Duration) scripts {
 // forTake returns the script that takes claims.
 func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
 	one, many := &s.one, s.take
-	if slices.ContainsFunc(claims, func(c limit.Claim) bool { return punishes(&c) }) {
-		one, many = &s.penaltyOne, s.penalty
+	for i := range claims {
+		if claims[i].Shared.Punishes() {
+			one, many = &s.penaltyOne, s.penalty
+		}
 	}
 	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
 		return one[c.Shared.Terms.Algorithm]

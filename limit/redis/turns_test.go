@@ -160,7 +160,7 @@ func TestARequestThatWaitsHoldsNoSlot(t *testing.T) {
 		if !v.OK || v.Wait != 0 || inside.left(start) != 0 {
 			t.Fatalf("the first: %+v, %d slots left", v, inside.left(start))
 		}
-		second, v, claims := p.ask(start, all()...)
+		second, v, claims := p.ask(start, all()...) // without a slot
 		if !v.OK || v.Wait != time.Second || beside.left(start) != 3 {
 			t.Fatalf("the second: %+v %+v, %d left", v, claims, beside.left(start))
 		}
@@ -188,6 +188,68 @@ func TestARequestThatWaitsHoldsNoSlot(t *testing.T) {
 		p.settle(&third, now, 0)
 		if inside.left(now) != 1 || beside.left(now) != 3 || queue.left(now) != 3 {
 			t.Errorf("in the end %d slots, %d units and %d places are left; want 1, 3 and 3", inside.left(now), beside.left(now), queue.left(now))
+		}
+		fourth, v, _ := p.ask(now, all()...) // with one, which is anybody's until it leaves
+		if !v.OK || v.Wait != time.Second || inside.left(now) != 1 || beside.left(now) != 2 {
+			t.Errorf("the fourth: %+v, %d slots and %d units left", v, inside.left(now), beside.left(now))
+		}
+		p.settle(&fourth, now.Add(time.Second), 0)
+		if s := p.limiter.Store.(timed).Stats(); inside.left(now.Add(time.Second)) != 1 || s.Leases != 0 {
+			t.Errorf("%d slots left, %d leases", inside.left(now.Add(time.Second)), s.Leases)
+		}
+	})
+}
+
+// Who is blocked under a rule of slots does not queue up for another.
+func TestWhoIsBlockedDoesNotQueueUp(t *testing.T) {
+	mixes(t, func(t *testing.T, p *place, rule func(int, set) *rule) {
+		queue, inside := rule(0, leaky(1, sec, 9*sec)), rule(1, slotsOf(1).punished(2, time.Minute, time.Minute, time.Minute))
+		inside.take(start, key(1), 1)
+		for i, blocked := range []bool{false, false, true, true} {
+			if _, v, all := p.ask(start, inside.claim(key(1), 1)); v.OK || all[0].Blocked != blocked {
+				t.Fatalf("refusal %d: %+v", i, all)
+			}
+		}
+		queue.take(start, key(1), 1)
+		for range 3 {
+			if _, v, all := p.ask(start, inside.claim(key(1), 1), queue.claim(key(1), 1)); v.OK || v.Wait != time.Minute {
+				t.Errorf("%+v %+v, want a refusal of a minute", v, all)
+			}
+		}
+		if n := queue.left(start); n != 9 {
+			t.Errorf("%d places left, want 9", n)
+		}
+	})
+}
+
+// A leaky bucket that refuses since the turn elsewhere is too far ahead counts that
+// for its penalty as any refusal.
+func TestARefusalOfALaterTurnIsPunished(t *testing.T) {
+	mixes(t, func(t *testing.T, p *place, rule func(int, set) *rule) {
+		slow, quick := rule(0, leaky(1, time.Minute, time.Minute)), rule(1, leaky(10, sec, sec).punished(2, time.Minute, time.Minute, time.Minute))
+		both := func() (limit.Verdict, limit.Claim) {
+			_, v, all := p.ask(start, quick.claim(key(1), 1), slow.claim(key(1), 1))
+			for _, c := range all {
+				if c.Table == quick.table {
+					return v, c
+				}
+			}
+			return v, limit.Claim{}
+		}
+		if v, _ := both(); !v.OK {
+			t.Fatalf("the first: %+v", v)
+		}
+		for i, want := range []time.Duration{59 * sec, 59 * sec, time.Minute} { // the turn in 60 s, less the second that it lets wait
+			v, c := both()
+			if v.OK || v.Wait != want || c.Blocked != (i == 2) {
+				t.Errorf("refusal %d: %+v, blocked %v, want %v", i, v, c.Blocked, want)
+			}
+		}
+		if v, c := both(); v.OK || !c.Blocked {
+			t.Errorf("while blocked: %+v", v)
+		}
+		if n := slow.left(start); n != 1 {
+			t.Errorf("%d places left in the slow one, want 1", n)
 		}
 	})
 }
@@ -368,18 +430,18 @@ func TestALostGiveBackLetsNobodyThrough(t *testing.T) {
 	server := redistest.Start(t)
 	f := redistest.StartFaulty(t, server)
 	opts := options(f.Addr)
-	opts.Timeout = 200 * ms
+	opts.Timeout = 2 * time.Second
 	p, q := served(open(t, opts)), served(open(t, options(server.Addr)))
 	id := "lost" + strconv.FormatInt(rules.Add(1), 10)
-	mine, theirs := p.ruleNamed(t, id, leaky(1, 10*time.Second, time.Minute)), q.ruleNamed(t, id, leaky(1, 10*time.Second, time.Minute))
+	mine, theirs := p.ruleNamed(t, id, leaky(1, 30*time.Second, time.Minute)), q.ruleNamed(t, id, leaky(1, 30*time.Second, time.Minute))
 	mine.take(now(), key(1), 1)
 	g, res := mine.take(now(), key(1), 1)
-	if !res.OK || res.Wait > 10*time.Second {
+	if !res.OK || res.Wait > 30*time.Second {
 		t.Fatalf("%+v", res)
 	}
 	f.Swallow(true)
 	g.Cancel(now())
-	if _, res := theirs.take(now(), key(1), 1); !res.OK || res.Wait < 5*time.Second {
+	if _, res := theirs.take(now(), key(1), 1); res.OK && res.Wait < 5*time.Second { // not at once, when the first has left 30 s ago
 		t.Errorf("after a lost give-back: %+v", res)
 	}
 }
