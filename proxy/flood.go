@@ -18,15 +18,15 @@ import (
 const (
 	// For each block of what is received there must have been requests, bodies and
 	// answers worth an eighth of it, or it took its time. What they are worth beyond
-	// that counts for the blocks that follow, up to floodKept.
-	floodBlock = 1 << 20
+	// that counts for the blocks that follow, up to floodKept. A block is more than
+	// net/http takes in, which is 1 MiB, before a handler has begun or gone on.
+	floodBlock = 2 << 20
 	floodWorth = floodBlock / 8
-	floodKept  = 8 * floodWorth
+	floodKept  = 4 * floodWorth
 	floodSpan  = 2 * time.Minute
 	// requestWorth is what a request counts for, whatever its size: the client may
-	// be sending a body that is refused, of which it can have sent a block before it
-	// learns that.
-	requestWorth = 2 * floodWorth
+	// be sending a body that is refused.
+	requestWorth = floodWorth
 
 	// So many requests may be reset in resetSpan while fewer than that end in order.
 	resetBlock = 500

@@ -15,7 +15,7 @@ import (
 )
 
 // eighth is an eighth of the block a connection is judged by.
-var eighth = make([]byte, 128<<10)
+var eighth = make([]byte, 256<<10)
 
 func TestWhatIsReceivedMustBelongToRequests(t *testing.T) {
 	const mib = 1 << 20
@@ -30,21 +30,21 @@ func TestWhatIsReceivedMustBelongToRequests(t *testing.T) {
 		during time.Duration // of a turn
 		flood  bool
 	}{
-		{"nothing but frames", "PRI * HTTP/2.0", 0, 0, 0, mib, 1, 0, true},
-		{"less than a block of frames", "PRI * HTTP/2.0", 0, 0, 0, mib - 128<<10, 1, 0, false},
+		{"nothing but frames", "PRI * HTTP/2.0", 0, 0, 0, 2 * mib, 1, 0, true},
+		{"less than a block of frames", "PRI * HTTP/2.0", 0, 0, 0, 2*mib - 256<<10, 1, 0, false},
 		{"a request in 2 MiB", "PRI", 0, 0, 1, 2 * mib, 32, 0, false},
-		{"a request in 3 MiB", "PRI", 0, 0, 1, 3 * mib, 32, 0, true},
-		{"an eighth in bodies and answers", "PRI", 0, 128 << 10, 0, mib, 32, 0, false},
-		{"a byte less", "PRI", 0, 128<<10 - 1, 0, mib, 32, 0, true},
-		{"in no hurry", "PRI", 0, 0, 0, mib, 32, 2 * time.Minute, false},
-		{"in some hurry", "PRI", 0, 0, 0, mib, 32, 119 * time.Second, true},
+		{"a request in 4 MiB", "PRI", 0, 0, 1, 4 * mib, 32, 0, true},
+		{"an eighth in bodies and answers", "PRI", 0, 256 << 10, 0, 2 * mib, 32, 0, false},
+		{"a byte less", "PRI", 0, 256<<10 - 1, 0, 2 * mib, 32, 0, true},
+		{"in no hurry", "PRI", 0, 0, 0, 2 * mib, 32, 2 * time.Minute, false},
+		{"in some hurry", "PRI", 0, 0, 0, 2 * mib, 32, 119 * time.Second, true},
 		{"four requests are worth 8 MiB", "PRI", 4, 0, 0, 8 * mib, 1, 0, false},
-		{"and no more", "PRI", 4, 0, 0, 9 * mib, 1, 0, true},
-		{"many requests are worth as much, beyond a block", "PRI", 1000, 0, 0, 9 * mib, 1, 0, false},
-		{"and no more than that", "PRI", 1000, 0, 0, 10 * mib, 1, 0, true},
-		{"HTTP/1", "PUT /film HTTP/1.1", 0, 0, 0, mib, 32, 0, false},
-		{"HTTP/2 within TLS, no request", "\x16\x03\x01", 0, 0, 0, mib, 32, 0, false},
-		{"HTTP/2 within TLS", "\x16\x03\x01", 1, 0, 0, 3 * mib, 1, 0, true},
+		{"and no more", "PRI", 4, 0, 0, 10 * mib, 1, 0, true},
+		{"many requests are worth as much, beyond a block", "PRI", 1000, 0, 0, 10 * mib, 1, 0, false},
+		{"and no more than that", "PRI", 1000, 0, 0, 12 * mib, 1, 0, true},
+		{"HTTP/1", "PUT /film HTTP/1.1", 0, 0, 0, 2 * mib, 32, 0, false},
+		{"HTTP/2 within TLS, no request", "\x16\x03\x01", 0, 0, 0, 2 * mib, 32, 0, false},
+		{"HTTP/2 within TLS", "\x16\x03\x01", 1, 0, 0, 4 * mib, 1, 0, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var c traffic

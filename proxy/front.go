@@ -108,11 +108,9 @@ func (x *exchange) Answer(res *http.Response) error {
 // Fail implements upstream.Front: the request got no answer from the upstream.
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
-	status := upstream.Status(err, x.r)
+	status := upstream.Status(err, x.leftError())
 	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
-		// Nobody is there to read an answer, and none was sent: the connection ends.
-		x.status = status
-		panic(http.ErrAbortHandler)
+		x.abandon(err)
 	}
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
@@ -128,6 +126,13 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
+}
+
+// abandon ends the exchange with a client that is gone: nobody is there to read an
+// answer, and none was sent, so the connection ends.
+func (x *exchange) abandon(err error) {
+	x.failure, x.status = err, upstream.StatusClientGone
+	panic(http.ErrAbortHandler)
 }
 
 func failureText(status int, err error) string {

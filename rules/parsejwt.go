@@ -14,7 +14,7 @@ func (p *parser) jwt(n *node) {
 		switch {
 		case !c.has(name):
 		case j.Setting != "":
-			p.failAt(c.keys[name], "keep one of the two; a jwks_file may hold keys of several kinds", "%s with %s in jwt", name, j.Setting)
+			p.failAt(c.key(name), "keep one of the two; a jwks_file may hold keys of several kinds", "%s with %s in jwt", name, j.Setting)
 			return
 		default:
 			j.Setting = name

@@ -121,6 +121,17 @@ func isNormalPath(s string) bool {
 	return true
 }
 
+// isNormalSegment reports whether isNormalPath takes a path of this segment alone.
+func isNormalSegment(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '/', c == '%', c == '\\', c == ';', c == 0, c >= utf8.RuneSelf:
+			return false
+		}
+	}
+	return !isDots(s)
+}
+
 // isDots reports whether s is a dot segment.
 func isDots[T string | []byte](s T) bool { return string(s) == "." || string(s) == ".." }
 
