@@ -77,7 +77,7 @@ func BenchmarkServerCPU(b *testing.B) {
 		c := limit.Claim{Shared: r.shared, N: 1}
 		name := "gw:{x}:" + r.shared.ID
 		keys := []string{name}
-		if punishes(&c) {
+		if c.Shared.Punishes() {
 			keys = append(keys, name+recordSuffix)
 		}
 		script, args := s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{string(appendAsk(nil, &c, 1, &s.clock))}
