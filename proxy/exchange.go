@@ -50,6 +50,7 @@ type exchange struct {
 	peer     netip.AddrPort
 	peerName string             // its address; \"\" is not known yet
 	conn     *conn              // over HTTP/2; else nil
+	line     *conn              // over HTTP/1 without TLS; else nil
 	attends  *conn              // whose client nobody else looks after; else nil
 	watching context.Context    // set by Watch
 	unwatch  func()             // ends the watch
