@@ -27,6 +27,8 @@ type conn struct {
 	span time.Duration // 0 is no bound
 	peer netip.AddrPort
 
+	peerName string // of peer; "" in tests
+
 	local bool // peer is no address of its own, but that of all who come by a unix socket
 
 	early []byte // came behind a PROXY header; read first

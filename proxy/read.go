@@ -174,6 +174,7 @@ func (x *exchange) meet() {
 	if x.r.ProtoMajor == 1 && x.r.TLS == nil {
 		x.line = c
 	}
+	x.peerName = c.peerName
 	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
 		x.conn = c
 		c.traffic.begun()
