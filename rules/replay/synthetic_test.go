@@ -156,9 +156,7 @@ func decideAll(t testing.TB, s *Run, names []string, o Options) *Report {
 		if err == io.EOF {
 			break
 		}
-		for _, rec := range batch {
-			s.Do(rec)
-		}
+		s.Do(batch, nil)
 		r.Free(batch)
 	}
 	return s.Report(r, Wanted{"clients", 0.001}, 10)
