@@ -95,8 +95,8 @@ func Open(names []string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// begin finds out what a file is and when it begins. Only the standard input
-// stays open, since it cannot be opened again.
+// begin finds out what a file is and when it begins. What can be read only once
+// stays open: the standard input, a pipe.
 func (r *Reader) begin(f *File) error {
 	in, err := f.open(r.stdin, &r.bytes)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Reader) begin(f *File) error {
 			break
 		}
 	}
-	if f.Name == "-" {
+	if f.once {
 		f.in = in
 		return nil
 	}

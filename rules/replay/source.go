@@ -26,6 +26,7 @@ type File struct {
 	Damage string
 
 	size    int64 // in bytes, compressed; 0 if it is not known
+	once    bool  // it can be read only once
 	begin   limit.Instant
 	reading reading
 	in      *input // nil while it is not open
@@ -63,6 +64,7 @@ func (c counted) Read(p []byte) (int, error) {
 func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 	in := &input{}
 	var raw io.Reader = stdin
+	f.once = true
 	if f.Name != "-" {
 		file, err := os.Open(f.Name)
 		if err != nil {
@@ -77,7 +79,8 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 			in.close()
 			return nil, err
 		}
-		if info.Mode().IsRegular() && f.size == 0 {
+		f.once = !info.Mode().IsRegular()
+		if !f.once && f.size == 0 {
 			f.size = info.Size()
 		}
 		raw = file
