@@ -137,6 +137,8 @@ func (v *Verdict) refuse(wait time.Duration) {
 type Limiter struct {
 	// Store counts the claims that are Shared. Without one their Tables do.
 	Store Store
+
+	turn time.Duration // what a request waits for anyway, elsewhere
 }
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
@@ -149,10 +151,10 @@ type Limiter struct {
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
 	if l.Store != nil && anyShared(claims) {
-		return l.ask(now, claims, false)
+		return l.ask(now, claims, ToTake)
 	}
 	sortClaims(claims)
-	v, fresh := look(claims, now)
+	v, fresh := look(claims, now, l.turn)
 	for v.OK && fresh {
 		c := cramped(claims)
 		if c == nil {
@@ -163,7 +165,7 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 			claims[i].unlock()
 		}
 		c.tight = !c.Table.grow(c.Key)
-		v, fresh = look(claims, now)
+		v, fresh = look(claims, now, l.turn)
 	}
 	if v.OK && v.Wait > 0 {
 		queueUp(claims, now, &v)
@@ -195,34 +197,25 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 	if l.Store != nil && anyShared(claims) {
-		_, v := l.ask(now, claims, true)
+		_, v := l.ask(now, claims, ToLook)
 		return v
 	}
-	return peek(now, claims, false)
+	return l.peek(now, claims, false)
 }
 
 // Try is Peek for a request that goes no further when this refuses it, which then
 // counts as a refusal.
 func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
-	if l.Store == nil || !anyShared(claims) {
-		return peek(now, claims, true)
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, ToTry)
+		return v
 	}
-	_, v := l.ask(now, claims, true)
-	if !v.OK { // a refusal counts where there are penalties, and that is here
-		here := 0
-		for here < len(claims) && claims[here].Fate == Here {
-			here++
-		}
-		if mine := peek(now, claims[:here], true); !mine.OK {
-			v.Wait = longer(v.Wait, mine.Wait)
-		}
-	}
-	return v
+	return l.peek(now, claims, true)
 }
 
-func peek(now Instant, claims []Claim, counts bool) Verdict {
+func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
-	v, _ := look(claims, now)
+	v, _ := look(claims, now, l.turn)
 	if counts && !v.OK && v.punishes {
 		punish(claims, now, &v)
 	}
@@ -237,10 +230,10 @@ func peek(now Instant, claims []Claim, counts bool) Verdict {
 	return v
 }
 
-// look lets every claim look. fresh says that one of them has room and no State yet.
-func look(claims []Claim, now Instant) (v Verdict, fresh bool) {
+// look lets every claim look, of a request that has to wait for turn anyway. fresh says
+// that one of them has room and no State yet.
+func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, fresh bool) {
 	v.OK, v.At = true, now
-	turn := time.Duration(0)
 	for i := range claims {
 		claims[i].lock()
 	}
@@ -644,10 +637,7 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 		switch c.Fate {
 		case Here:
 		case There:
-			if canceled {
-				o = func(c *Claim) int64 { return c.N }
-			}
-			g.settleThere(c, now, o)
+			g.settleThere(c, now, o, canceled)
 			continue
 		default:
 			continue
@@ -690,7 +680,7 @@ func (g *Grant) Release(t *Table, now Instant) {
 		if c.Table == t && c.Fate == There && c.Result.OK && !c.released {
 			if c.Shared.Terms.Algorithm == Concurrency {
 				c.released = true
-				g.settleThere(c, now, nil)
+				g.settleThere(c, now, nil, false)
 			}
 			continue
 		}

@@ -6,7 +6,7 @@ import "time"
 // holds none before it leaves, and whether there are some then is asked then.
 func putOffSlots(claims []Claim, turn time.Duration, v *Verdict) {
 	for i := range claims {
-		if c := &claims[i]; c.Mode == Enforce && !c.Result.OK && !c.gen.nums.Slots {
+		if c := &claims[i]; c.Mode == Enforce && !c.Result.OK && (!c.gen.nums.Slots || c.Blocked) {
 			return // refused, whatever slots there are
 		}
 	}
@@ -36,6 +36,7 @@ func queueUp(claims []Claim, now Instant, v *Verdict) {
 		case q != nil && q.leaky && c.Mode == Enforce && c.N > 0 && c.Result.Wait < turn:
 			if c.leaveAt(now, now.Add(turn)); !c.Result.OK {
 				v.refuse(c.Result.Wait)
+				v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
 			}
 		}
 	}

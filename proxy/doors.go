@@ -274,9 +274,17 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 				v.alive.Add(-1)
 				if c := connOf(c); c != nil {
 					c.hear()
+					c.attended.Store(false)
 				}
 			case http.StateActive:
 				noteProtocol(c)
+				if c, ok := c.(*conn); ok {
+					c.active()
+				}
+			case http.StateIdle:
+				if c, ok := c.(*conn); ok {
+					c.idle()
+				}
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
@@ -342,6 +350,7 @@ func (d *Doors) takeRest(n *door) {
 // hand gives a connection to the server of the present settings.
 func (d *Doors) hand(n *conn) {
 	d.newcomers.Add(1)
+	n.peerName = nameOf(n.peer)
 	for {
 		s := d.current.Load()
 		n.span = s.settings.Write

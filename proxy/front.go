@@ -3,18 +3,25 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"gateway/proxy/upstream"
+	"gateway/rules"
 )
 
-// untrusted are the headers by which a client could pass itself off as another
-// or reach another resource than the one the rules saw; a peer that is not
-// trusted may not set them. X-Forwarded and all that begin with it go too.
-var untrusted = []string{
-	"Forwarded", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Client-Ip",
-	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+// fields makes the values of header fields, each its own slice of one array.
+type fields struct{ free []string }
+
+func (f *fields) of(value string) []string {
+	if len(f.free) == 0 {
+		f.free = make([]string, 9) // what an ordinary request and its answer take
+	}
+	one := f.free[:1:1]
+	one[0], f.free = value, f.free[1:]
+	return one
 }
 
 // dropSpoofed takes from the request what nobody may see of it, the rules as
@@ -23,15 +30,27 @@ var untrusted = []string{
 func (x *exchange) dropSpoofed() {
 	h := x.r.Header
 	for name := range h {
-		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, "X-Forwarded") {
+		if strings.IndexByte(name, '_') >= 0 || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
 			delete(h, name)
 		}
 	}
 	if !x.trusted {
-		for _, name := range untrusted {
+		for _, name := range rules.ProxyHeaders {
 			delete(h, name)
 		}
 	}
+}
+
+// hopByHop are the headers that end at the gateway, whoever reads or names them:
+// they are about the client's connection, and to the upstream Connection would name
+// what the next hop is to drop.
+var hopByHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
+}
+
+// endToEnd returns names without those of headers that end at the gateway.
+func endToEnd(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(hopByHop, name) })
 }
 
 // Rewrite implements upstream.Front: the headers of the request to the upstream.
@@ -49,18 +68,23 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 	}
 	x.forwardedHeaders(h, in)
 	if via := in.Header["Via"]; len(via) > 0 {
-		h["Via"] = []string{strings.Join(via, ", ") + ", 1.1 gateway"}
+		h["Via"] = x.fields.of(strings.Join(via, ", ") + ", 1.1 gateway")
 	} else {
-		h["Via"] = []string{"1.1 gateway"}
+		h["Via"] = x.fields.of("1.1 gateway")
 	}
-	h["X-Request-Id"] = []string{x.id}
-	x.plan.Request.Apply(h, x.placeholder)
+	h["X-Request-Id"] = x.fields.of(x.id)
+	if edit := &x.plan.Request; !edit.Empty() {
+		edit.Apply(h, x.placeholder)
+	}
 }
 
 // forwardedHeaders sets who the client is. A trusted peer's word is kept and the
 // peer appended; anybody else's was dropped.
 func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
-	peer := x.peer.Addr().Unmap().WithZone("").String()
+	peer := x.peerName
+	if peer == "" {
+		peer = nameOf(x.peer)
+	}
 	chain, proto, host := peer, "http", in.Host
 	if in.TLS != nil {
 		proto = "https"
@@ -83,11 +107,14 @@ func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
 	if x.trusted {
 		client = x.facts.Client.String()
 	}
-	h["X-Forwarded-For"] = []string{chain}
-	h["X-Forwarded-Proto"] = []string{proto}
-	h["X-Forwarded-Host"] = []string{host}
-	h["X-Real-Ip"] = []string{client}
+	h["X-Forwarded-For"] = x.fields.of(chain)
+	h["X-Forwarded-Proto"] = x.fields.of(proto)
+	h["X-Forwarded-Host"] = x.fields.of(host)
+	h["X-Real-Ip"] = x.fields.of(client)
 }
+
+// nameOf is the address of a peer as servers are told of it.
+func nameOf(peer netip.AddrPort) string { return peer.Addr().Unmap().WithZone("").String() }
 
 // Answer implements upstream.Front. The limit headers of an ordinary answer are
 // put on when its header goes out; a 101 never comes to that.
@@ -102,11 +129,9 @@ func (x *exchange) Answer(res *http.Response) error {
 // Fail implements upstream.Front: the request got no answer from the upstream.
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
-	status := upstream.Status(err, x.r)
+	status := upstream.Status(err, x.leftError())
 	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
-		// Nobody is there to read an answer, and none was sent: the connection ends.
-		x.status = status
-		panic(http.ErrAbortHandler)
+		x.abandon(err)
 	}
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
@@ -122,6 +147,13 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
+}
+
+// abandon ends the exchange with a client that is gone: nobody is there to read an
+// answer, and none was sent, so the connection ends.
+func (x *exchange) abandon(err error) {
+	x.failure, x.status = err, upstream.StatusClientGone
+	panic(http.ErrAbortHandler)
 }
 
 func failureText(status int, err error) string {
