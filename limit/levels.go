@@ -47,7 +47,10 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 		}
 	}
 	var keys []Digest
-	var levels []Level
+	levels := make([]Level, 0, maxShard) // made here, where no check waits
+	if t.listed {
+		keys, levels = make([]Digest, 0, maxShard), nil
+	}
 	for pos, over := uint64(0), false; !over && t.shards() > 0; {
 		s := t.lock(Digest{Hi: pos})
 		if s == nil {
@@ -55,9 +58,10 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 		}
 		at := max(now, s.latest)
 		keys, levels = keys[:0], levels[:0]
-		for i, k := range s.keys {
+		for i := range s.slots {
+			k := s.slots[i].key
 			switch {
-			case k == (Digest{}):
+			case k == (Digest{}) || k.Hi < pos: // of a half that has been joined meanwhile
 			case t.listed: // whose lists are long: they are copied one by one
 				keys = append(keys, k)
 			default:
@@ -66,12 +70,8 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 				}
 			}
 		}
-		if s.depth == 0 {
-			over = true
-		} else {
-			pos = (pos>>(64-s.depth) + 1) << (64 - s.depth)
-			over = pos == 0
-		}
+		pos = s.after(pos)
+		over = pos == 0
 		s.mu.Unlock()
 		for i := range levels {
 			if !yield(&levels[i]) {
@@ -175,7 +175,7 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 		}
 		return true
 	}
-	for tight := false; ; tight = !t.grow(l.Key) {
+	for lack := (lacks{}); ; {
 		s := t.lock(l.Key)
 		if s == nil {
 			return false
@@ -185,17 +185,19 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 			return true
 		}
 		at := max(now, s.latest)
-		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, tight: tight}
+		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, lacks: lack}
 		c.next = c.gen.restored(l, p, at)
 		c.Pending = l.Refunded.Used > 0 && c.gen.nums.Refunds != nil // then it is remembered without a unit in use, too
-		if c.cramped() {
+		if w := c.needs(); w != (want{ring: w.ring}) {
 			s.mu.Unlock()
+			c.supply(w)
+			lack = c.lacks
 			continue
 		}
 		there := c.findPlace() == placed
-		if there && c.stored {
+		if there && c.taken.stored {
 			c.store(now)
-			t.fill(s.homeAt(int(c.place)), c.gen, s.states[c.place], l, p, at)
+			t.fill(s.homeAt(int(c.place)), c.gen, s.slots[c.place].st, l, p, at)
 		}
 		s.mu.Unlock()
 		return there
@@ -209,7 +211,7 @@ func (t *Table) fill(h home, g *generation, st State, l *Level, p Past, now Inst
 	if h.list != nil {
 		for _, e := range l.Taken {
 			at := min(e.At, now)
-			t.spare(h.list, at)
+			t.spare(h.list, at, nil)
 			h.list.push(at, e.Units)
 		}
 		*h.st, _ = g.take(*h.st, h.list, now, 0)

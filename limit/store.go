@@ -72,10 +72,25 @@ func anyShared(claims []Claim) bool {
 func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
 	g, v := l.decide(now, claims, peek)
 	v.At = max(v.At, now)
-	if v.Seq == 0 || len(g.claims) > 0 {
-		v.Seq = number(claims)
+	if v.Seq == 0 || g.n > 0 {
+		v.Seq = numberApart(claims, v.Seq)
 	}
 	return g, v
+}
+
+// numberApart is number for claims of which a Store has decided some, so that no locks
+// are held: the number is one more than that of any of them before, and than seq.
+func numberApart(claims []Claim, seq uint64) uint64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	seq = claims[0].Table.budget.number(seq)
+	for i := range claims {
+		if c := &claims[i]; c.Fate == Here {
+			c.Table.raise(c.Key, seq)
+		}
+	}
+	return seq
 }
 
 func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
@@ -119,7 +134,7 @@ func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 		case !c.isShared():
 			c.Fate = Here
 		case l.Store.Up(c):
-			c.Fate = There
+			c.Fate, c.asked = There, l.Store
 		default:
 			c.away()
 		}
@@ -151,10 +166,10 @@ func (c *Claim) away() {
 
 // lost refuses a request of which an enforced claim is Lost.
 func (l *Limiter) lost(claims []Claim) Verdict {
-	v := Verdict{OK: true}
+	v := Verdict{Ruling: Ruling{OK: true}}
 	for i := range claims {
 		if c := &claims[i]; c.Fate == Lost && c.Mode == Enforce {
-			v = Verdict{Lost: true, Wait: time.Second}
+			v = Verdict{Ruling: Ruling{Lost: true}, Wait: time.Second}
 		}
 	}
 	if !v.OK {
@@ -231,7 +246,7 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (
 // returnAll gives back what the Tables of claims took for a request that is
 // refused after all.
 func returnAll(claims []Claim, now Instant) {
-	took := Grant{claims: claims}
+	took := grantOf(claims)
 	took.Cancel(now)
 	for i := range claims {
 		if c := &claims[i]; c.Result.OK {
@@ -245,7 +260,7 @@ func returnAll(claims []Claim, now Instant) {
 // of which nobody knows how much came before it decided: a wait counts from the end
 // of it, and what is remembered from the beginning.
 func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdict {
-	v := Verdict{OK: true}
+	v := Verdict{Ruling: Ruling{OK: true}}
 	for i := range claims {
 		c := &claims[i]
 		refused := !c.Result.OK && c.Mode == Enforce
@@ -266,11 +281,11 @@ func grantIf(l *Limiter, claims []Claim, v Verdict, peek bool) (Grant, Verdict) 
 	if !v.OK || peek {
 		return Grant{}, v
 	}
-	return Grant{claims: claims, store: l.Store}, v
+	return grantOf(claims), v
 }
 
 // settleThere settles what a claim has taken in the store.
-func (g *Grant) settleThere(c *Claim, now Instant, o Outcome) {
+func (c *Claim) settleThere(now Instant, o Outcome) {
 	n := c.N
 	if c.Shared.Terms.Algorithm != Concurrency {
 		n = 0
@@ -282,8 +297,8 @@ func (g *Grant) settleThere(c *Claim, now Instant, o Outcome) {
 		}
 	}
 	c.Shared.refused.forget(c.Key)
-	c.SettledAt, c.SettledSeq = now, c.Table.budget.decisions.Add(1)
-	c.Returned = g.store.Settle(c, n)
+	c.SettledAt, c.SettledSeq = now, c.Table.budget.number(0)
+	c.Returned = c.asked.Settle(c, n)
 }
 
 // Forget is Table.Forget for a key that a Store counts too. A nil Shared is none.
