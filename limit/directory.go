@@ -11,6 +11,7 @@ import "sync/atomic"
 // first looks there, and a few more with each split.
 type directory struct {
 	depth  uint8
+	shift  uint8 // 63 - depth: a key's place is Hi >> 1 >> shift
 	shards []atomic.Pointer[shard]
 	before atomic.Pointer[directory] // nil once all places are filled
 
@@ -25,7 +26,7 @@ const fillStep = 64
 // newDirectory returns a directory that knows what before knows. The caller, who
 // puts it in the place of before under Table.mu, calls succeed then.
 func newDirectory(depth uint8) *directory {
-	return &directory{depth: depth, shards: make([]atomic.Pointer[shard], 1<<depth), at: make([]int32, depth+1)}
+	return &directory{depth: depth, shift: 63 - depth, shards: make([]atomic.Pointer[shard], 1<<depth), at: make([]int32, depth+1)}
 }
 
 // succeed makes d, which is empty, know what before knows, whose shards are no
@@ -36,7 +37,7 @@ func (d *directory) succeed(before *directory) {
 }
 
 func (d *directory) shard(hi uint64) *shard {
-	if s := d.shards[hi>>(64-d.depth)].Load(); s != nil {
+	if s := d.shards[hi>>1>>(d.shift&63)].Load(); s != nil {
 		return s
 	}
 	return d.fetch(hi)
@@ -44,7 +45,7 @@ func (d *directory) shard(hi uint64) *shard {
 
 // fetch fills the place of hi. What a split or a join writes there meanwhile stays.
 func (d *directory) fetch(hi uint64) *shard {
-	place := &d.shards[hi>>(64-d.depth)]
+	place := &d.shards[hi>>1>>(d.shift&63)]
 	for {
 		before := d.before.Load() // first: it is nil only after all places have been filled
 		if s := place.Load(); s != nil {
@@ -86,12 +87,4 @@ func (d *directory) deepest() uint8 {
 		}
 	}
 	return 0
-}
-
-// count is how many shards there are. Table.mu is held.
-func (d *directory) count() (n int32) {
-	for _, at := range d.at {
-		n += at
-	}
-	return n
 }

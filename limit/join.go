@@ -11,9 +11,9 @@ const (
 	joinEarly = joinKeys / 4
 )
 
-// join makes one shard of that at pos and the one before it, if they are the halves
-// of one, both of that depth, and hold little. So a Table that has been large has few shards
-// again. It says whether it has. The caller holds t.sweep and no other lock.
+// join makes one shard of that at pos and the one before it, and says whether it has:
+// if they are the halves of one, both of that depth, and hold little. So a Table that
+// has been large has few shards again. The caller holds t.sweep and no other lock.
 func (t *Table) join(pos uint64, depth uint8) bool {
 	if depth == 0 || pos>>(64-depth)&1 == 0 {
 		return false
@@ -24,7 +24,7 @@ func (t *Table) join(pos uint64, depth uint8) bool {
 	}
 	n, had := int(left.n+right.n), left.has|right.has
 	if n == 0 {
-		t.unite(left, right, pos, arrays{})
+		t.unite(left, right, pos, arrays{}, had)
 		return true
 	}
 	left.mu.Unlock()
@@ -46,12 +46,12 @@ func (t *Table) join(pos uint64, depth uint8) bool {
 		t.release(bytes)
 		return false
 	}
-	left.has = had
-	t.unite(left, right, pos, next)
+	t.unite(left, right, pos, next, had)
 	return true
 }
 
-// halves returns the shard at pos and the one before it, both locked, if they can be joined; else nil.
+// halves returns the shard at pos and the one before it, both locked, if they can be
+// joined; else nil.
 func (t *Table) halves(pos uint64, depth uint8) (left, right *shard) {
 	left = t.lock(Digest{Hi: pos &^ (1 << (64 - depth))})
 	if left == nil {
@@ -76,10 +76,12 @@ func (t *Table) halves(pos uint64, depth uint8) (left, right *shard) {
 	return left, right
 }
 
-// unite moves all that left and right hold, both locked, to left and the places of next, and unlocks them.
-func (t *Table) unite(left, right *shard, pos uint64, next arrays) {
+// unite moves all that left and right hold, both locked, to left and the places of next, with
+// h beside them, and unlocks both.
+func (t *Table) unite(left, right *shard, pos uint64, next arrays, h has) {
 	free := left.held() + right.bytes()
 	left.refill(next)
+	left.has = h
 	for i := range right.slots {
 		if right.slots[i].key != (Digest{}) {
 			left.adopt(&right.arrays, i)

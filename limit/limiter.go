@@ -392,7 +392,17 @@ func sortClaims(claims []Claim) {
 // number of the latest decision there.
 func (c *Claim) look(now Instant) (seq uint64) {
 	t := c.Table
-	s := t.lock(c.Key)
+	var s *shard
+	if dir := t.dir.Load(); dir != nil { // the usual case of lock
+		s = dir.shard(c.Key.Hi)
+		s.mu.Lock()
+	}
+	if s == nil || s.dead {
+		if s != nil {
+			s.mu.Unlock()
+		}
+		s = t.lock(c.Key)
+	}
 	c.s, c.over, c.taken = s, nil, standing{}
 	if s == nil {
 		c.see(now, max(now, Instant(t.latest.Load())))

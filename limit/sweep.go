@@ -106,6 +106,11 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	for t.join(pos, depth) {
 		depth--
 	}
+	if dir := t.dir.Load(); dir != nil && dir.before.Load() != nil {
+		t.mu.Lock()
+		dir.fill()
+		t.mu.Unlock()
+	}
 	if t.pos != 0 {
 		return false
 	}
