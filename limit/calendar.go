@@ -23,6 +23,7 @@ const (
 type Zone struct {
 	loc  *time.Location
 	last [Month + 1]atomic.Pointer[stretch]
+	near [Month + 1]atomic.Pointer[[4]Instant] // begin of the window before, of the last, its end, and that of the next
 }
 
 // stretch is one window of a calendar: from is in it, to is not.
@@ -42,6 +43,21 @@ func (z *Zone) around(span Span, now Instant) stretch {
 		z.last[span].Store(&w)
 	}
 	return w
+}
+
+// Edges returns where two windows of span that follow each other begin, meet and
+// end: the one that at lies in, and of its neighbours the one whose edge is nearer.
+func (z *Zone) Edges(span Span, at Instant) [3]Instant {
+	e := z.near[span].Load()
+	if e == nil || at < e[1] || at >= e[2] {
+		w := z.around(span, at)
+		e = &[4]Instant{z.find(span, w.from-1).from, w.from, w.to, z.find(span, w.to).to}
+		z.near[span].Store(e)
+	}
+	if at.Sub(e[1]) < e[2].Sub(at) {
+		return [3]Instant(e[:3])
+	}
+	return [3]Instant(e[1:])
 }
 
 // find works out what around returns.

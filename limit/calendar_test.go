@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math/big"
+	"sync"
 	"testing"
 	"time"
 	_ "time/tzdata" // the zones are the same wherever the tests run
@@ -177,6 +178,41 @@ func TestCalendarWindowsLeaveNoGap(t *testing.T) {
 				w = next
 			}
 		}
+	}
+}
+
+// Edges are those of the window asked for and of the neighbour that is nearer, in
+// whatever order they are asked for, also by many at once.
+func TestCalendarEdges(t *testing.T) {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia"} {
+		for span := Day; span <= Month; span++ {
+			z := zone(t, name)
+			var wg sync.WaitGroup
+			for worker := range 2 {
+				wg.Go(func() {
+					for i := range 700 {
+						at := utc(t, "2010-10-20 12:34:56").Add(time.Duration(worker+i*i*7919%700) * 13 * time.Hour)
+						e, w := z.Edges(span, at), z.find(span, at)
+						before, after := at.Sub(w.from), w.to.Sub(at)
+						want := [3]Instant{w.from, w.to, z.find(span, w.to).to}
+						if before < after {
+							want = [3]Instant{z.find(span, w.from-1).from, w.from, w.to}
+						}
+						if e != want {
+							t.Errorf("%s, span %d at %v: %v, want %v", name, span, at.Time(), e, want)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+	}
+	z := zone(t, "Europe/Berlin")
+	at := utc(t, "2025-03-30 12:00:00")
+	z.Edges(Day, at)
+	if n := testing.AllocsPerRun(100, func() { z.Edges(Day, at) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

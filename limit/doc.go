@@ -36,6 +36,6 @@
 //
 // # What it does not do
 //
-// It does not wait, it does not read a clock, and it starts no goroutine but
-// inside [Sweeper.Run]. Keys never enter it: it sees a keyed 128-bit [Digest].
+// It does not wait: it says how long a request has to ([Verdict]). It does not read a
+// clock, and it starts no goroutine but inside [Sweeper.Run]. Keys never enter it: it sees a keyed 128-bit [Digest].
 package limit

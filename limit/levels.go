@@ -14,6 +14,8 @@ type Level struct {
 	Rem  uint64
 	// Refunded is what has come back in a period, where that is bounded.
 	Refunded Refunded
+	// Punished is what a penalty remembers of the key.
+	Punished Punished
 	// Taken are the instants of the units of a sliding log, the oldest first; nil for
 	// every other algorithm.
 	Taken []Taken
@@ -26,6 +28,19 @@ type Refunded struct {
 	Rem  uint64
 }
 
+// Punished is what is remembered of a key's refusals and blocks; the zero Punished is
+// nothing.
+type Punished struct {
+	// At, Used and Rem are the State of Penalty.After.
+	At   Instant
+	Used int64
+	Rem  uint64
+	// Doublings are those of the next block, Until is the end of the last one, and
+	// Quiet is the instant from which the time counts that takes a doubling back.
+	Doublings    uint32
+	Until, Quiet Instant
+}
+
 // Taken are units that were taken at one instant.
 type Taken struct {
 	At    Instant
@@ -33,13 +48,11 @@ type Taken struct {
 }
 
 // Levels passes the level at now of every key that is not idle to yield, until
-// that returns false. Requests in progress are no levels: a Table of those has none.
+// that returns false. Requests in progress are no levels: of a Table of those there is
+// only what a penalty remembers.
 // A shard at a time is copied under its lock; what comes or goes meanwhile may
 // be seen or not. yield must not keep the Level.
 func (t *Table) Levels(now Instant, yield func(*Level) bool) {
-	if t.newest.Load().nums.Slots {
-		return
-	}
 	var l Level
 	for i := range t.sharedLevels() {
 		if t.sharedLevel(i, now, &l) && !yield(&l) {
@@ -65,7 +78,7 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 			case t.listed: // whose lists are long: they are copied one by one
 				keys = append(keys, k)
 			default:
-				if l, ok := t.level(k, s.homeAt(i), at); ok {
+				if l, ok := t.level(k, s.homeAt(i), s.recordAt(i), at); ok {
 					levels = append(levels, l)
 				}
 			}
@@ -97,24 +110,41 @@ func (t *Table) levelOf(k Digest, now Instant) (l Level, ok bool) {
 	if !ok {
 		return l, false
 	}
-	return t.level(k, s.homeAt(i), max(now, s.latest))
+	return t.level(k, s.homeAt(i), s.recordAt(i), max(now, s.latest))
 }
 
-// level returns the level at now of what lives in h, whose lock is held. It is not ok
-// for what is idle.
-func (t *Table) level(k Digest, h home, now Instant) (l Level, ok bool) {
+// recordAt returns what is remembered of the refusals of the key at place i, or nil.
+func (s *shard) recordAt(i int) *record {
+	records := s.records()
+	if records == nil {
+		return nil
+	}
+	return &records[i]
+}
+
+// level returns the level at now of what lives in h, whose lock is held, and of which r
+// is remembered. It is not ok for what is idle.
+func (t *Table) level(k Digest, h home, r *record, now Instant) (l Level, ok bool) {
 	st, g := t.convert(*h.st)
 	h.put(st)
+	punished := r != nil && !r.clean(g, now)
+	if punished {
+		s := r.refusals(g)
+		l.Punished = Punished{At: s.At, Used: s.Used, Rem: s.Rem, Doublings: r.level, Until: r.until, Quiet: r.quiet}
+	}
+	if l.Key = k; g.nums.Slots {
+		return l, punished
+	}
 	if h.list != nil {
 		*h.st, _ = g.take(*h.st, h.list, now, 0) // which drops what is too old from the list
 		st = *h.st
 	} else {
 		st, _ = g.take(st, nil, now, 0)
 	}
-	if g.idle(st, h.side, now) {
+	if !punished && g.idle(st, h.side, now) {
 		return l, false
 	}
-	l = Level{Key: k, At: st.At, Used: st.Used, Rem: st.Rem}
+	l.At, l.Used, l.Rem = st.At, st.Used, st.Rem
 	if h.side != nil && g.nums.Refunds != nil {
 		r, _ := g.nums.Refunds.Take(h.side.refunds, now, 0)
 		l.Refunded = Refunded{r.At, r.Used, r.Rem}
@@ -142,7 +172,7 @@ func (t *Table) sharedLevel(i int, now Instant, l *Level) (ok bool) {
 	o := &t.spill.Load()[i]
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	*l, ok = t.level(Digest{}, o.home(t.listed), max(now, o.latest))
+	*l, ok = t.level(Digest{}, o.home(t.listed), nil, max(now, o.latest))
 	l.Shared = uint8(i + 1)
 	return ok
 }
@@ -152,8 +182,9 @@ type Past struct {
 	// Saved is when Levels was called, by the clock of its time.
 	Saved Instant
 	// Same says that the Numbers were those of the Table. Without it only whole units
-	// count, rounded up, and no more than the Numbers hold.
-	Same bool
+	// count, rounded up, and no more than the Numbers hold. SamePenalty says so of
+	// Numbers.Penalty alone, which is not meant by Same.
+	Same, SamePenalty bool
 }
 
 // Restore puts back the level of a key that the Table does not know yet, with the
@@ -161,7 +192,7 @@ type Past struct {
 // no time go by: what lies in the future counts from now. It returns false when
 // there is no place for the key. A level that is idle by now needs none.
 func (t *Table) Restore(l *Level, p Past, now Instant) bool {
-	if t.newest.Load().nums.Slots || l.Shared > overflows {
+	if slots := t.newest.Load().nums.Slots; l.Shared > overflows || slots && (l.Shared > 0 || l.Punished == Punished{}) {
 		return false
 	}
 	if l.Shared > 0 {
@@ -187,8 +218,17 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 		at := max(now, s.latest)
 		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, lacks: lack}
 		c.next = c.gen.restored(l, p, at)
-		c.Pending = l.Refunded.Used > 0 && c.gen.nums.Refunds != nil // then it is remembered without a unit in use, too
-		if w := c.needs(); w != (want{ring: w.ring}) {
+		refunded := l.Refunded.Used > 0 && c.gen.nums.Refunds != nil
+		punished, clean := c.gen.punished(l, p, at)
+		c.Pending = refunded || !clean // it is remembered without a unit in use, too
+		w := c.needs()
+		if !refunded {
+			w.beside = 0
+		}
+		if !clean {
+			w.beside |= c.lacking(true, hasRecords)
+		}
+		if w.ring = 0; w != (want{}) {
 			s.mu.Unlock()
 			c.supply(w)
 			lack = c.lacks
@@ -196,8 +236,14 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 		}
 		there := c.findPlace() == placed
 		if there && c.taken.stored {
+			c.Pending = refunded
 			c.store(now)
 			t.fill(s.homeAt(int(c.place)), c.gen, s.slots[c.place].st, l, p, at)
+			if r := s.recordAt(int(c.place)); !clean && r != nil {
+				*r = punished
+			} else if !clean {
+				there = false
+			}
 		}
 		s.mu.Unlock()
 		return there
@@ -225,8 +271,33 @@ func (t *Table) fill(h home, g *generation, st State, l *Level, p Past, now Inst
 	}
 }
 
+// punished returns what is remembered of the refusals of a level under g at now, and
+// whether that is nothing. A block in force stays in force to its end, whatever the
+// numbers are by now.
+func (g *generation) punished(l *Level, p Past, now Instant) (r record, clean bool) {
+	u, after := &l.Punished, g.nums.Penalty.After
+	if after == nil || *u == (Punished{}) {
+		return r, true
+	}
+	s := rebase(after, State{At: u.At, Used: u.Used, Rem: u.Rem}, Past{Saved: p.Saved, Same: p.SamePenalty}, now)
+	_, full := after.Take(State{}, now, 0)
+	back := min(0, now.Sub(p.Saved)) // what the clock went back by
+	r = record{
+		at: s.At, used: min(s.Used, full.Remaining), rem: s.Rem, gen: g.num,
+		level: min(u.Doublings, mostDoublings), until: min(u.Until.Add(back), now.Add(maxPeriod)),
+	}
+	r.quiet = min(u.Quiet.Add(back), max(r.until, now))
+	return r, r.clean(g, now)
+}
+
+// mostDoublings is more than there are between the shortest block and the longest.
+const mostDoublings = 64
+
 // restored returns the State of a level under g at now.
 func (g *generation) restored(l *Level, p Past, now Instant) State {
+	if g.nums.Slots {
+		return State{}
+	}
 	s := State{At: l.At, Used: min(l.Used, 2*maxUnits), Rem: l.Rem}
 	if l.Taken != nil {
 		s.At, s.Used, s.Rem = 0, 0, 0

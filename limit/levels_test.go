@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func restartedAs(tb failer, t *Table, n Numbers, saved, now Instant) *Table {
 	tb.Helper()
 	next := NewTable(n, t.maxKeys.Load(), NewBudget(1<<40))
 	for _, l := range levelsOf(t, saved) {
-		if !next.Restore(&l, Past{Saved: saved, Same: n == t.Numbers()}, now) {
+		p := Past{Saved: saved, Same: n == t.Numbers(), SamePenalty: n.Penalty == t.Numbers().Penalty}
+		if !next.Restore(&l, p, now) {
 			tb.Fatalf("no place for %+v", l)
 		}
 	}
@@ -45,13 +47,28 @@ func kept(t *testing.T, test func(*testing.T, algorithm)) {
 	}
 }
 
+// carried is what a Table of b carries over other numbers.
+func carried(b Bucket, a algorithm, burst int64) int64 {
+	if q, ok := b.(queue); ok {
+		return q.whole
+	}
+	if a.bursts {
+		return burst
+	}
+	return 0
+}
+
 // A Table that restarts now and then decides to the nanosecond like one that never
 // does, whatever was taken, given back and charged.
 func TestARestartChangesNoDecision(t *testing.T) {
-	kept(t, func(t *testing.T, a algorithm) {
+	test := func(t *testing.T, a algorithm) {
 		rapid.Check(t, func(r *rapid.T) {
 			permits := rapid.Int64Range(1, 12).Draw(r, "permits")
-			per := rapid.SampledFrom([]time.Duration{7, time.Second, time.Minute, time.Hour, day}).Draw(r, "per")
+			pers := []time.Duration{7, time.Second, time.Minute, time.Hour, day}
+			if a.pers != nil {
+				pers = a.pers
+			}
+			per := rapid.SampledFrom(pers).Draw(r, "per")
 			full := permits
 			if a.bursts {
 				full = rapid.Int64Range(1, 30).Draw(r, "burst")
@@ -60,9 +77,10 @@ func TestARestartChangesNoDecision(t *testing.T) {
 			if err != nil {
 				r.Skip("no such limit")
 			}
-			n := Numbers{Bucket: inTable(b)}
-			if a.bursts {
-				n.Carry = full
+			n := Numbers{Bucket: inTable(b), Carry: carried(b, a, full)}
+			if rapid.Bool().Draw(r, "penalty") {
+				block := per * time.Duration(rapid.Int64Range(1, 3).Draw(r, "block"))
+				n.Penalty = penalty(r, rapid.Int64Range(1, 3).Draw(r, "refusals"), per, min(block, maxPeriod), min(4*block, maxPeriod))
 			}
 			if rapid.Bool().Draw(r, "refunds") {
 				if n.Refunds, err = NewFixedWindow(permits, per); err != nil {
@@ -80,12 +98,18 @@ func TestARestartChangesNoDecision(t *testing.T) {
 					restarts = restarted(r, restarts, saved, now)
 				}
 				k, units := key(rapid.IntRange(0, 3).Draw(r, "client")), rapid.Int64Range(0, 4).Draw(r, "units")
+				if n.Penalty.After != nil { // whom nobody remembers is not punished for what can never pass
+					units = min(units, permits, full)
+				}
 				back := rapid.SampledFrom([]int64{0, 0, 1, 4, -2}).Draw(r, "back")
-				var results [2]Result
+				var results [2]struct {
+					Result
+					blocked bool
+				}
 				for i, table := range []*Table{stays, restarts} {
 					claims := []Claim{claim(table, k, units)}
 					g, _ := l.Acquire(t.Context(), now, claims)
-					results[i] = claims[0].Result
+					results[i].Result, results[i].blocked = claims[0].Result, claims[0].Blocked
 					g.Done(now, func(c *Claim) int64 { return min(back, c.N) })
 				}
 				if results[0] != results[1] {
@@ -93,7 +117,138 @@ func TestARestartChangesNoDecision(t *testing.T) {
 				}
 			}
 		})
-	})
+	}
+	for _, a := range slices.Concat(algorithms, calendarRows, queueRows) {
+		if !a.slots {
+			t.Run(a.name, func(t *testing.T) { test(t, a) })
+		}
+	}
+}
+
+// Every instant by hand: who is blocked stays so for the rest of that time, and the next
+// block takes twice as long, also where the one before was over when the levels were kept.
+func TestABlockGoesOnAfterARestart(t *testing.T) {
+	table := NewTable(strict(t), 100, NewBudget(1<<20))
+	for i, c := range []struct {
+		at      time.Duration
+		restart bool // just before it, kept a second before that
+		ok      bool
+		blocked bool
+		wait    time.Duration
+	}{
+		{0, false, true, false, 0},
+		{1 * sec, false, false, false, 9 * sec},
+		{2 * sec, false, false, false, 8 * sec},
+		{3 * sec, true, false, true, 60 * sec}, // the third refusal in a minute, two of them before the restart
+		{20 * sec, true, false, true, 43 * sec},
+		{62 * sec, true, false, true, 1 * sec},
+		{63 * sec, true, true, false, 0},
+		{64 * sec, false, false, false, 9 * sec},
+		{65 * sec, false, false, false, 8 * sec},
+		{66 * sec, true, false, true, 120 * sec}, // doubled: until 186 s
+		{300 * sec, true, true, false, 0},
+		{301 * sec, false, false, false, 9 * sec},
+		{302 * sec, false, false, false, 8 * sec},
+		{303 * sec, true, false, true, 240 * sec}, // and once more: until 543 s
+		{543*sec + 240*sec, true, true, false, 0}, // which takes one doubling back
+		{784 * sec, false, false, false, 9 * sec},
+		{785 * sec, false, false, false, 8 * sec},
+		{786 * sec, true, false, true, 120 * sec},
+	} {
+		now := start.Add(c.at)
+		if c.restart {
+			table = restarted(t, table, now.Add(-sec), now)
+		}
+		_, v, claims := acquire(now, claim(table, key(1), 1))
+		if v.OK != c.ok || v.Wait != c.wait || claims[0].Blocked != c.blocked {
+			t.Fatalf("step %d at %v: %+v, blocked %v, want %+v", i, c.at, v, claims[0].Blocked, c)
+		}
+		audit(t, table)
+	}
+}
+
+// A block holds whatever becomes of the numbers; the next one is of the new numbers.
+func TestABlockOutlivesItsNumbers(t *testing.T) {
+	old := NewTable(strict(t), 100, NewBudget(1<<20))
+	for range 4 {
+		acquire(start, claim(old, key(1), 1)) // the last begins a block of a minute
+	}
+	n := tokenNumbers(t, 100, sec, 100)
+	n.Penalty = penalty(t, 1, time.Minute, 10*sec, 10*sec)
+	table := restartedAs(t, old, n, start, start.Add(5*sec))
+	for _, c := range []struct {
+		at      time.Duration
+		blocked bool
+		wait    time.Duration
+	}{{5 * sec, true, 55 * sec}, {60*sec - 1, true, 1}, {60 * sec, false, 0}} {
+		if _, v, claims := acquire(start.Add(c.at), claim(table, key(1), 1)); v.Wait != c.wait || claims[0].Blocked != c.blocked {
+			t.Errorf("at %v: %+v, blocked %v, want %+v", c.at, v, claims[0].Blocked, c)
+		}
+	}
+	// Without a penalty nobody is punished any more.
+	table = restartedAs(t, old, tokenNumbers(t, 100, sec, 100), start, start)
+	if _, v, _ := acquire(start, claim(table, key(1), 1)); !v.OK {
+		t.Errorf("blocked by a rule without a penalty: %+v", v)
+	}
+}
+
+// A clock that went back lengthens no block.
+func TestABlockOfALaterClock(t *testing.T) {
+	old := NewTable(strict(t), 100, NewBudget(1<<20))
+	for range 4 {
+		acquire(start, claim(old, key(1), 1))
+	}
+	saved := start.Add(20 * sec) // 40 s are left
+	for _, back := range []time.Duration{1, sec, time.Hour, 400 * day} {
+		now := saved.Add(-back)
+		table := restarted(t, old, saved, now)
+		if _, v, claims := acquire(now, claim(table, key(1), 1)); !claims[0].Blocked || v.Wait != 40*sec {
+			t.Errorf("back by %v: %+v, blocked %v, want 40s", back, v, claims[0].Blocked)
+		}
+	}
+}
+
+// Requests in progress are not kept, but who is blocked for having too many is.
+func TestABlockOfARuleOfSlotsGoesOn(t *testing.T) {
+	b, err := NewConcurrency(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewTable(Numbers{Bucket: b, Slots: true, Penalty: penalty(t, 1, time.Minute, time.Minute, time.Minute)}, 100, NewBudget(1<<20))
+	acquire(start, claim(table, key(2), 1))
+	for range 3 {
+		acquire(start, claim(table, key(1), 1))
+	}
+	table = restarted(t, table, start, start.Add(10*sec))
+	if _, v, claims := acquire(start.Add(10*sec), claim(table, key(1), 1)); !claims[0].Blocked || v.Wait != 50*sec {
+		t.Errorf("%+v, blocked %v, want 50s", v, claims[0].Blocked)
+	}
+	for range 2 {
+		if _, v, claims := acquire(start.Add(60*sec), claim(table, key(1), 1)); claims[0].Blocked {
+			t.Errorf("%+v: blocked for too long", v)
+		}
+	}
+	if table.Stats().Keys != 1 {
+		t.Errorf("%d keys, want the one that was blocked", table.Stats().Keys)
+	}
+}
+
+// Whoever is told when to leave is followed by the next no sooner than before: the
+// schedule of a queue goes on. 10 a second, ten places.
+func TestAQueueGoesOnAfterARestart(t *testing.T) {
+	table := leakyTable(t, 10, sec, sec)
+	for i := range 8 {
+		if _, r := take(table, start, key(1), 1); r.Wait != time.Duration(i)*100*ms {
+			t.Fatalf("turn %d in %v", i, r.Wait)
+		}
+	}
+	for i, now := range []Instant{start.Add(50 * ms), start.Add(130 * ms), start.Add(700 * ms)} {
+		table = restarted(t, table, now.Add(-20*ms), now)
+		_, r := take(table, now, key(1), 1)
+		if want := time.Duration(8+i)*100*ms - now.Sub(start); !r.OK || r.Wait != want {
+			t.Errorf("at %v: %+v, want a turn in %v", now.Sub(start), r, want)
+		}
+	}
 }
 
 func TestLevelsUnderOtherNumbersKeepWhatWasUsed(t *testing.T) {
@@ -274,6 +429,11 @@ func FuzzRestore(f *testing.F) {
 		n := Numbers{Bucket: inTable(b), Carry: 5}
 		table := NewTable(n, 100, NewBudget(1<<40))
 		l := Level{Key: key(1), At: Instant(at), Used: used, Rem: rem, Refunded: Refunded{Instant(at), used, rem}}
+		if rem%3 == 0 {
+			n.Penalty = penalty(t, 2, time.Minute, time.Minute, time.Hour)
+			l.Punished = Punished{Instant(at), used, rem, uint32(rem), Instant(saved), Instant(saved)}
+			table = NewTable(n, 100, NewBudget(1<<40))
+		}
 		if a.listed {
 			l.Taken = []Taken{{Instant(at), used}, {Instant(saved), int64(rem >> 1)}}
 		}

@@ -157,6 +157,8 @@ func (v *Verdict) refuse(wait time.Duration) {
 type Limiter struct {
 	// Store counts the claims that are Shared. Without one their Tables do.
 	Store Store
+
+	turn time.Duration // what a request waits for anyway, elsewhere
 }
 
 // Acquire takes all claims at the instant now, or none when an enforced one has
@@ -169,14 +171,13 @@ type Limiter struct {
 // claims of one Table, and on Tables of different Budgets.
 func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant, Verdict) {
 	if l.Store != nil && anyShared(claims) {
-		return l.ask(now, claims, false)
+		return l.ask(now, claims, ToTake)
 	}
 	sortClaims(claims)
-	v, odd := look(claims, now)
+	v, odd := look(claims, now, l.turn)
 	if odd != 0 {
-		v = special(claims, now, v, odd)
+		v = l.special(claims, now, v, odd)
 	}
-	v.Seq++
 	if !v.OK {
 		for i := range claims {
 			c := &claims[i]
@@ -215,7 +216,7 @@ const (
 
 // special goes on where something is odd: it makes what is needed, lets the request
 // queue up, and counts what it is to be punished for.
-func special(claims []Claim, now Instant, v Verdict, odd oddity) Verdict {
+func (l *Limiter) special(claims []Claim, now Instant, v Verdict, odd oddity) Verdict {
 	for odd&makes != 0 {
 		c, want := needy(claims, &v)
 		if c == nil {
@@ -226,10 +227,10 @@ func special(claims []Claim, now Instant, v Verdict, odd oddity) Verdict {
 		}
 		leave(claims)
 		c.supply(want)
-		v, odd = look(claims, now)
+		v, odd = look(claims, now, l.turn)
 	}
-	if v.OK && v.Wait > 0 {
-		queueUp(claims, now, &v)
+	if v.OK && v.Wait > 0 && queueUp(claims, now, &v) {
+		odd |= punishes
 	}
 	if !v.OK && odd&punishes != 0 {
 		punish(claims, now, &v)
@@ -244,34 +245,25 @@ func special(claims []Claim, now Instant, v Verdict, odd oddity) Verdict {
 // by the time of an Acquire others may have come first. Else it is like Acquire.
 func (l *Limiter) Peek(now Instant, claims []Claim) Verdict {
 	if l.Store != nil && anyShared(claims) {
-		_, v := l.ask(now, claims, true)
+		_, v := l.ask(now, claims, ToLook)
 		return v
 	}
-	return peek(now, claims, false)
+	return l.peek(now, claims, false)
 }
 
 // Try is Peek for a request that goes no further when this refuses it, which then
 // counts as a refusal.
 func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
-	if l.Store == nil || !anyShared(claims) {
-		return peek(now, claims, true)
+	if l.Store != nil && anyShared(claims) {
+		_, v := l.ask(now, claims, ToTry)
+		return v
 	}
-	_, v := l.ask(now, claims, true)
-	if !v.OK { // a refusal counts where there are penalties, and that is here
-		here := 0
-		for here < len(claims) && claims[here].Fate == Here {
-			here++
-		}
-		if mine := peek(now, claims[:here], true); !mine.OK {
-			v.Wait = longer(v.Wait, mine.Wait)
-		}
-	}
-	return v
+	return l.peek(now, claims, true)
 }
 
-func peek(now Instant, claims []Claim, counts bool) Verdict {
+func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
-	v, odd := look(claims, now)
+	v, odd := look(claims, now, l.turn)
 	for odd&punishes != 0 && counts && !v.OK {
 		c, want := needy(claims, &v)
 		if c == nil {
@@ -279,12 +271,11 @@ func peek(now Instant, claims []Claim, counts bool) Verdict {
 		}
 		leave(claims)
 		c.supply(want)
-		v, odd = look(claims, now)
+		v, odd = look(claims, now, l.turn)
 	}
 	if counts && !v.OK && odd&punishes != 0 {
 		punish(claims, now, &v)
 	}
-	v.Seq++
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
@@ -295,15 +286,17 @@ func peek(now Instant, claims []Claim, counts bool) Verdict {
 	return v
 }
 
-// look lets every claim look, and says what is odd about them. The Seq is the latest that any of the shards has seen.
-func look(claims []Claim, now Instant) (v Verdict, odd oddity) {
+// look lets every claim look, of a request that has to wait for turn anyway, and says what
+// is odd about them. The Seq is one more than any that the shards have seen (Lamport, "Time,
+// clocks, and the ordering of events in a distributed system", 1978): to count decisions
+// one after the other all processors would wait for one cache line.
+func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, odd oddity) {
 	v.OK, v.At = true, now
 	for i := range claims {
 		c := &claims[i]
-		v.Seq = max(v.Seq, c.look(now))
+		v.Seq = max(v.Seq, c.look(now)+1)
 		v.At = max(v.At, c.at)
 	}
-	turn := time.Duration(0)
 	for i := range claims {
 		c := &claims[i]
 		if c.at != v.At {
@@ -609,7 +602,7 @@ func (c *Claim) share(now Instant, v *Verdict) {
 	c.next = o.state
 	c.ask(o.home(c.Table.listed), now)
 	c.taken.stored = c.Result.OK
-	v.Seq = max(v.Seq, o.seq)
+	v.Seq = max(v.Seq, o.seq+1)
 	c.Table.spilled.Add(1)
 }
 
@@ -706,10 +699,7 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 		switch c.Fate {
 		case Here:
 		case There:
-			if canceled {
-				o = func(c *Claim) int64 { return c.N }
-			}
-			c.settleThere(now, o)
+			c.settleThere(now, o, canceled)
 			continue
 		default:
 			continue
@@ -754,7 +744,7 @@ func (g *Grant) Release(t *Table, now Instant) {
 		if c.Table == t && c.Fate == There && c.Result.OK && !c.taken.released {
 			if c.Shared.Terms.Algorithm == Concurrency {
 				c.taken.released = true
-				c.settleThere(now, nil)
+				c.settleThere(now, nil, false)
 			}
 			continue
 		}

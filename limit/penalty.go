@@ -158,13 +158,9 @@ func (c *Claim) punish(now Instant) {
 // block answers for a key that is blocked, to the end of that or until there is
 // room, if that is later.
 func (c *Claim) block(h home, until, now Instant) {
-	st, g := c.Table.convert(c.next)
-	c.gen = g
-	_, r := c.take(g, st, h.list, c.N)
-	if r.OK {
-		r.Wait = 0
+	wait := until.Sub(now)
+	if c.ask(h, now); !c.Result.OK {
+		wait = longer(wait, c.Result.Wait)
 	}
-	r.countFrom(now, c.at)
-	wait := longer(until.Sub(now), r.Wait)
 	c.Blocked, c.Result = true, Result{Wait: wait, Reset: max(0, wait)}
 }

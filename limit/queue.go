@@ -96,6 +96,10 @@ func (b *queue) free(s *State) int64 {
 	return n
 }
 
+// holds returns what a State has in use at most, those that wait included, and how many
+// parts a unit has.
+func (b queue) holds() (units int64, parts uint64) { return b.whole, b.w }
+
 // most is the most units that a request can ever have.
 func (b *queue) most() int64 {
 	if b.leaky {

@@ -17,34 +17,37 @@ type refusals struct {
 // store said, and when that was. A larger take would have to wait longer, so that is
 // for the store to say.
 type refusal struct {
-	until Instant
-	units int64
-	said  Result
-	at    Instant
+	until   Instant
+	units   int64
+	said    Result
+	at      Instant
+	blocked bool // for what the key did before
 }
 
 // mostRefusals bounds what a plan remembers: about 8 MB.
 const mostRefusals = 64 << 10
 
 // find returns what is remembered of a take of n units at now.
-func (r *refusals) find(d Digest, now Instant, n int64) (Result, bool) {
+func (r *refusals) find(d Digest, now Instant, n int64) (_ Result, blocked, ok bool) {
 	r.mu.RLock()
 	was, ok := r.keys[d]
 	r.mu.RUnlock()
 	if !ok || now >= was.until || n != was.units {
-		return Result{}, false
+		return Result{}, false, false
 	}
 	res := was.said
 	passed := now.Sub(was.at)
-	res.Wait = max(1, res.Wait-passed)
-	res.Reset = max(1, res.Reset-passed)
-	return res, true
+	if res.Wait != Never {
+		res.Wait = max(1, res.Wait-passed)
+		res.Reset = max(1, res.Reset-passed)
+	}
+	return res, was.blocked, true
 }
 
-// add remembers what a store said of a take of n units: at is when it was asked,
-// so that nobody is held back for longer than the store would.
-func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
-	if said.Wait <= shortRefusal {
+// add remembers for so long what a store said of c, which it has refused: at is when
+// it was asked, so that nobody is held back for longer than the store would.
+func (r *refusals) add(c *Claim, at Instant, lasts time.Duration) {
+	if lasts <= shortRefusal {
 		return
 	}
 	r.mu.Lock()
@@ -59,7 +62,24 @@ func (r *refusals) add(d Digest, at Instant, n int64, said Result) {
 			break
 		}
 	}
-	r.keys[d] = refusal{until: at.Add(min(said.Wait, longestRefusal)), units: n, said: said, at: at}
+	r.keys[c.Key] = refusal{until: at.Add(lasts), units: c.N, said: c.Result, at: at, blocked: c.Blocked}
+}
+
+// remember remembers that the store has refused c, which was asked for at the instant
+// at: if it would do so again whoever else comes, and would not count that. alone says
+// that the request waits for nothing else: if it does, whoever waits for less may
+// pass, and that is not remembered. Neither is for long what may be over when somebody
+// goes away.
+func (s *Shared) remember(c *Claim, at Instant, alone bool) {
+	switch {
+	case c.Blocked:
+		s.refused.add(c, at, min(c.Receipt.Block, longestRefusal))
+	case s.Returns || s.punishes() || s.Terms.Algorithm == Concurrency:
+	case !s.Terms.waits():
+		s.refused.add(c, at, min(c.Result.Wait, longestRefusal))
+	case alone:
+		s.refused.add(c, at, min(c.Result.Wait, longestWithTurns))
+	}
 }
 
 const (
@@ -68,6 +88,8 @@ const (
 	// longestRefusal is after how long the store is asked again all the same: that is
 	// no load, and a key that was made to forget at another gateway passes here too.
 	longestRefusal = 5 * time.Second
+	// longestWithTurns is the same where others may give their turns back.
+	longestWithTurns = time.Second
 )
 
 func (r *refusals) forget(d Digest) {

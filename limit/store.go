@@ -13,10 +13,11 @@ type Store interface {
 	// not wait.
 	Up(c *Claim) bool
 	// Acquire takes all claims or none, as Limiter.Acquire does, by the time of the
-	// store. It fills in Result and Receipt, and returns how long that took. With
-	// peek it takes nothing. The error says that the store did not decide, or not in
-	// time; it may have taken the claims all the same, once.
-	Acquire(claims []Claim, peek bool) (time.Duration, error)
+	// store, unless less is intended. It fills in Result, Blocked and Receipt, and
+	// returns how long that took. Where the request has to wait (see Turn) it takes no
+	// slots. The error says that the store did not decide, or not in time; it may have
+	// taken the claims all the same, once.
+	Acquire(claims []Claim, a Ask) (time.Duration, error)
 	// Settle gives back n units of a claim that Acquire took, or charges -n more,
 	// and returns how many came back. The slots of requests in progress are given
 	// back whole.
@@ -25,12 +26,38 @@ type Store interface {
 	Forget(s *Shared, key Digest) bool
 }
 
+// Intent is what a Store is asked for.
+type Intent uint8
+
+const (
+	// ToTake is to take all claims or none, as Limiter.Acquire does.
+	ToTake Intent = iota
+	// ToLook is to take nothing, as Limiter.Peek does.
+	ToLook
+	// ToTry is to take nothing, and to count a refusal, as Limiter.Try does.
+	ToTry
+)
+
+// Ask says how a Store is asked.
+type Ask struct {
+	Intent Intent
+	// Turn is how long the request has to wait anyway, for its turn elsewhere.
+	Turn time.Duration
+	// MustWait refuses it, though all claims have room, if it could leave at once.
+	MustWait bool
+}
+
 // Receipt is what a Store needs to know of a take to settle it.
 type Receipt struct {
 	// At is the instant of the take by the store's clock, Born tells the life of the
-	// key, Lease names the slot.
-	At, Born int64
-	Lease    uint64
+	// key, Lease names the slot. Ahead is what was in use right after the take in a
+	// bucket that lets requests wait, in parts of a unit.
+	At, Born, Ahead int64
+	Lease           uint64
+	// Block is how long the block of a Blocked claim lasts.
+	Block time.Duration
+	// Unused says that the request never left: all of the take comes back that can.
+	Unused bool
 }
 
 // Fate says who decided a claim.
@@ -69,8 +96,8 @@ func anyShared(claims []Claim) bool {
 // memory are asked first, since a refusal there asks nobody else, and with them
 // those that have to be counted here for want of the store; then the store. What
 // memory took goes back when the store refuses.
-func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
-	g, v := l.decide(now, claims, peek)
+func (l *Limiter) ask(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
+	g, v := l.decide(now, claims, i)
 	v.At = max(v.At, now)
 	if v.Seq == 0 || g.n > 0 {
 		v.Seq = numberApart(claims, v.Seq)
@@ -78,8 +105,8 @@ func (l *Limiter) ask(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
 	return g, v
 }
 
-// numberApart is number for claims of which a Store has decided some, so that no locks
-// are held: the number is one more than that of any of them before, and than seq.
+// numberApart numbers a decision of which a Store had a part, so that no locks
+// are held: by one more than any of them before has, and than seq.
 func numberApart(claims []Claim, seq uint64) uint64 {
 	if len(claims) == 0 {
 		return 0
@@ -93,36 +120,15 @@ func numberApart(claims []Claim, seq uint64) uint64 {
 	return seq
 }
 
-func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
+func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 	here, there := l.divide(claims)
-	if v, refused := remembered(there, now, here); refused {
+	if v, refused := remembered(there, now, here, i); refused {
 		return Grant{}, v
 	}
 	if v := l.lost(claims); !v.OK {
 		return Grant{}, v
 	}
-	_, v := memory(now, here, peek)
-	if !v.OK || len(there) == 0 {
-		unask(there)
-		return grantIf(l, claims, v, peek)
-	}
-	seen, turn := v.At, v.Wait
-	took, err := l.Store.Acquire(there, peek)
-	if err != nil {
-		g, v := l.without(now, claims, here, there, peek)
-		if v.OK {
-			v.Wait = turn // only memory lets requests wait
-		}
-		return g, v
-	}
-	v = heard(there, now, took, !peek)
-	if v.At = seen; v.OK {
-		v.Wait = turn
-	}
-	if !v.OK && !peek {
-		returnAll(here, now)
-	}
-	return grantIf(l, claims, v, peek)
+	return l.meet(now, claims, here, there, i)
 }
 
 // divide brings the claims that the store is to be asked about behind the others,
@@ -130,6 +136,8 @@ func (l *Limiter) decide(now Instant, claims []Claim, peek bool) (Grant, Verdict
 func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
+		c.Blocked, c.taken.deferred, c.taken.released, c.taken.canceled = false, false, false, false
+		c.Returned, c.SettledAt, c.SettledSeq = 0, 0, 0
 		switch {
 		case !c.isShared():
 			c.Fate = Here
@@ -164,22 +172,27 @@ func (c *Claim) away() {
 	}
 }
 
-// lost refuses a request of which an enforced claim is Lost.
-func (l *Limiter) lost(claims []Claim) Verdict {
-	v := Verdict{Ruling: Ruling{OK: true}}
+// anyLost says that an enforced claim is Lost.
+func anyLost(claims []Claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.Fate == Lost && c.Mode == Enforce {
-			v = Verdict{Ruling: Ruling{Lost: true}, Wait: time.Second}
+			return true
 		}
 	}
-	if !v.OK {
-		for i := range claims {
-			if c := &claims[i]; c.Fate != Lost {
-				c.Fate, c.Result = Unasked, Result{OK: true}
-			}
+	return false
+}
+
+// lost refuses a request of which an enforced claim is Lost.
+func (l *Limiter) lost(claims []Claim) Verdict {
+	if !anyLost(claims) {
+		return Verdict{Ruling: Ruling{OK: true}}
+	}
+	for i := range claims {
+		if c := &claims[i]; c.Fate != Lost {
+			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	return v
+	return Verdict{Ruling: Ruling{Lost: true}, Wait: time.Second}
 }
 
 // unask notes that claims were not asked for.
@@ -190,40 +203,65 @@ func unask(claims []Claim) {
 }
 
 // remembered refuses a request that the store has refused and would refuse again.
-func remembered(there []Claim, now Instant, here []Claim) (v Verdict, refused bool) {
+// Where the refusal may count for a penalty, who has that counts it; but none of a
+// blocked key does.
+func remembered(there []Claim, now Instant, here []Claim, intent Intent) (v Verdict, refused bool) {
+	blocked, counted := false, false
 	for i := range there {
 		c := &there[i]
-		r, ok := c.Shared.refused.find(c.Key, now, c.N)
+		c.Result = Result{}
+		counted = counted || c.Mode == Enforce && c.Shared.punishes()
+		r, block, ok := c.Shared.refused.find(c.Key, now, c.N)
 		if !ok || c.Mode != Enforce {
 			continue
 		}
-		c.Result = r
+		c.Result, c.Blocked = r, block
+		blocked = blocked || block
 		v.Wait, refused = longer(v.Wait, r.Wait), true
 	}
-	if !refused {
+	if !refused || counted && !blocked && intent != ToLook {
 		return Verdict{}, false
 	}
 	for i := range there {
-		if c := &there[i]; c.Mode != Enforce || c.Result.OK || c.Result.Wait == 0 {
+		if c := &there[i]; c.Result.Wait == 0 {
 			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	unask(here)
+	if blocked || intent == ToLook || !anyPunishes(here) {
+		unask(here)
+	} else if mine := memory(now, here, ToTry, 0); !mine.OK {
+		v.Wait = longer(v.Wait, mine.Wait)
+	}
 	return v, true
 }
 
-// memory asks the Tables of claims.
-func memory(now Instant, claims []Claim, peek bool) (Grant, Verdict) {
-	var l Limiter
-	if peek {
-		return Grant{}, l.Peek(now, claims)
+// anyPunishes says that the Table of some claim counts refusals.
+func anyPunishes(claims []Claim) bool {
+	for i := range claims {
+		if claims[i].Table.Numbers().Penalty.After != nil {
+			return true
+		}
 	}
-	return l.Acquire(context.Background(), now, claims)
+	return false
+}
+
+// memory asks the Tables of claims. The request has to wait for turn anyway.
+func memory(now Instant, claims []Claim, i Intent, turn time.Duration) Verdict {
+	l := Limiter{turn: turn}
+	switch i {
+	case ToLook:
+		return l.Peek(now, claims)
+	case ToTry:
+		return l.Try(now, claims)
+	}
+	_, v := l.Acquire(context.Background(), now, claims)
+	return v
 }
 
 // without goes on when the store did not answer: by what each claim says of that.
-func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (Grant, Verdict) {
-	local := 0
+// What memory took already has to wait for turn.
+func (l *Limiter) without(now Instant, claims, here, there []Claim, i Intent, turn time.Duration) (Grant, Verdict) {
+	local, anew := 0, anyWaits(there)
 	for i := range there {
 		c := &there[i]
 		if c.away(); c.Fate == Here {
@@ -231,26 +269,35 @@ func (l *Limiter) without(now Instant, claims, here, there []Claim, peek bool) (
 			local++
 		}
 	}
-	v := l.lost(claims)
-	if v.OK {
-		if _, v = memory(now, there[:local], peek); v.OK {
-			return grantIf(l, claims, v, peek)
-		}
+	lost := anyLost(claims)
+	if lost || anew {
+		l.returnAll(here, now, i)
 	}
-	if !peek {
-		returnAll(here, now)
+	if lost {
+		return Grant{}, l.lost(claims)
 	}
-	return Grant{}, v
+	if anew { // all in memory, where they agree on when the request leaves
+		return grantIf(l, claims, memory(now, claims[:len(here)+local], i, 0), i)
+	}
+	v := memory(now, there[:local], i, turn)
+	if !v.OK {
+		l.returnAll(here, now, i)
+	}
+	return grantIf(l, claims, v, i)
 }
 
-// returnAll gives back what the Tables of claims took for a request that is
-// refused after all.
-func returnAll(claims []Claim, now Instant) {
+// returnAll gives back what was taken of claims for a request that is refused after
+// all, or is to ask anew.
+func (l *Limiter) returnAll(claims []Claim, now Instant, i Intent) {
+	if i != ToTake {
+		return
+	}
 	took := grantOf(claims)
 	took.Cancel(now)
 	for i := range claims {
 		if c := &claims[i]; c.Result.OK {
 			c.Result.Remaining += c.N
+			c.Result.Wait = 0
 		}
 	}
 }
@@ -259,39 +306,60 @@ func returnAll(claims []Claim, now Instant) {
 // at now, and remembers refusals. Since the store was asked some time has gone by,
 // of which nobody knows how much came before it decided: a wait counts from the end
 // of it, and what is remembered from the beginning.
-func heard(claims []Claim, now Instant, took time.Duration, remember bool) Verdict {
+func heard(claims []Claim, now Instant, took time.Duration, a Ask) Verdict {
 	v := Verdict{Ruling: Ruling{OK: true}}
+	turn, full := a.Turn, false
+	remember := a.Intent == ToTake
+	alone := a.Turn == 0 && waiting(claims) <= 1
 	for i := range claims {
 		c := &claims[i]
-		refused := !c.Result.OK && c.Mode == Enforce
-		if refused && remember && !c.Shared.Returns && c.Shared.Terms.Algorithm != Concurrency {
-			c.Shared.refused.add(c.Key, now, c.N, c.Result)
+		slots, refused := c.Shared.Terms.Algorithm == Concurrency && !c.Blocked, !c.Result.OK && c.Mode == Enforce
+		if refused && remember {
+			c.Shared.remember(c, now, alone)
 		}
-		if c.Shared.Terms.Algorithm != Concurrency {
+		if !slots {
 			c.Result.countFrom(now, now.Add(took))
 		}
-		if refused {
-			v.OK, v.Wait = false, longer(v.Wait, c.Result.Wait)
+		switch {
+		case refused:
+			full = full || slots
+			v.OK, v.Wait = v.OK && slots, longer(v.Wait, c.Result.Wait)
+		case c.Result.OK && c.Mode == Enforce:
+			turn = max(turn, c.Result.Wait)
+		}
+	}
+	if v.OK = v.OK && (turn > 0 || !full); v.OK {
+		v.Wait = turn
+	}
+	for i := range claims {
+		if c := &claims[i]; v.OK && turn > 0 && c.Shared.Terms.Algorithm == Concurrency {
+			c.taken.deferred = true
 		}
 	}
 	return v
 }
 
-func grantIf(l *Limiter, claims []Claim, v Verdict, peek bool) (Grant, Verdict) {
-	if !v.OK || peek {
+func grantIf(l *Limiter, claims []Claim, v Verdict, i Intent) (Grant, Verdict) {
+	if !v.OK || i != ToTake {
 		return Grant{}, v
 	}
 	return grantOf(claims), v
 }
 
 // settleThere settles what a claim has taken in the store.
-func (c *Claim) settleThere(now Instant, o Outcome) {
+func (c *Claim) settleThere(now Instant, o Outcome, canceled bool) {
 	n := c.N
-	if c.Shared.Terms.Algorithm != Concurrency {
+	switch c.Receipt.Unused = canceled; {
+	case c.taken.deferred:
+		return
+	case c.Shared.Terms.Algorithm == Concurrency:
+	case !canceled:
 		n = 0
 		if o != nil {
 			n = min(o(c), c.N)
 		}
+		fallthrough
+	default:
 		if n == 0 && !c.Pending {
 			return
 		}

@@ -35,6 +35,9 @@ func (c *Claim) needs() (w want) {
 		return want{}
 	}
 	w.beside = c.lacking(c.Pending || c.gen.nums.Refunds != nil, hasSides)
+	if q := c.gen.queue; q != nil && q.leaky && c.taken.found { // which may still refuse it, see queueUp
+		w.beside |= c.lacking(c.gen.nums.Penalty.After != nil, hasRecords)
+	}
 	if w.room = c.cramped(); w.room {
 		return w
 	}

@@ -6,7 +6,7 @@ import "time"
 // holds none before it leaves, and whether there are some then is asked then.
 func putOffSlots(claims []Claim, turn time.Duration, v Verdict) Verdict {
 	for i := range claims {
-		if c := &claims[i]; c.Mode == Enforce && !c.Result.OK && !c.gen.nums.Slots {
+		if c := &claims[i]; c.Mode == Enforce && !c.Result.OK && (!c.gen.nums.Slots || c.Blocked) {
 			return v // refused, whatever slots there are
 		}
 	}
@@ -26,8 +26,8 @@ func (c *Claim) putOff() {
 
 // queueUp gives a request that has to wait its turn in every leaky bucket at once:
 // at the last of its turns it leaves through all of them. It is refused by one in
-// which nobody waits so long.
-func queueUp(claims []Claim, now Instant, v *Verdict) {
+// which nobody waits so long; counts says that such a refusal is to be counted.
+func queueUp(claims []Claim, now Instant, v *Verdict) (counts bool) {
 	turn := v.Wait
 	for i := range claims {
 		c := &claims[i]
@@ -37,6 +37,7 @@ func queueUp(claims []Claim, now Instant, v *Verdict) {
 		case q != nil && q.leaky && c.Mode == Enforce && c.N > 0 && c.Result.Wait < turn:
 			if c.leaveAt(now, now.Add(turn)); !c.Result.OK {
 				v.refuse(c.Result.Wait)
+				counts = counts || c.gen.nums.Penalty.After != nil
 			}
 		}
 	}
@@ -45,6 +46,7 @@ func queueUp(claims []Claim, now Instant, v *Verdict) {
 			c.leavePlace()
 		}
 	}
+	return counts
 }
 
 // leaveAt asks a leaky bucket again, for a turn that does not begin before turn.

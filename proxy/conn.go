@@ -37,6 +37,9 @@ type conn struct {
 	heard atomic.Bool  // a request came, or never will
 	until atomic.Int64 // a write deadline that somebody set, as Unix nanoseconds; 0 is none
 
+	http1    atomic.Bool // a request of HTTP/1 has come to a Gateway, without TLS
+	attended atomic.Bool // one without a body is in progress, and who serves it sees to whether the client leaves: see attend
+
 	noted   atomic.Bool // what a TLS handshake has negotiated
 	traffic traffic
 }
@@ -51,6 +54,12 @@ func connOf(c net.Conn) *conn {
 	return n
 }
 
+// socket returns the socket of c, or nil where it is none.
+func (c *conn) socket() *lazyConn {
+	l, _ := c.Conn.(*lazyConn)
+	return l
+}
+
 // hear notes that the connection is no newcomer any more.
 func (c *conn) hear() {
 	if !c.heard.Load() && c.heard.CompareAndSwap(false, true) {
@@ -63,6 +72,11 @@ func (c *conn) hear() {
 func (c *conn) Write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
+	}
+	if l := c.socket(); l != nil && c.until.Load() == 0 {
+		if n = l.writeNow(p); n == len(p) {
+			return n, nil
+		}
 	}
 	// The kernel takes more only when half of what it holds is gone. What the
 	// client took meanwhile shows in what is left, which is looked at when a write

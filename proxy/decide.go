@@ -37,7 +37,7 @@ func (x *exchange) match(snap *Snapshot) bool {
 		x.fail(problem{status: http.StatusBadRequest, detail: "The path, as this route rewrites it, can be read in two ways."})
 		return false
 	}
-	x.forward = upstream.Request{Front: x, Path: path, Timeout: route.Timeout, Tunnel: x.limits.Tunnel}
+	x.forward = upstream.Request{Front: x, Client: x, Path: path, Timeout: route.Timeout, Tunnel: x.limits.Tunnel}
 	if !x.bodyFits() {
 		return false
 	}
@@ -255,8 +255,14 @@ func (x *exchange) note(v limit.Verdict) {
 	if len(x.refusing) > 1 {
 		sortByFile(x.refusing)
 	}
-	for _, hit := range x.refusing {
-		x.ruleNames = join(x.ruleNames, hit.Rule.Name)
+	switch len(x.refusing) {
+	case 0:
+	case 1:
+		x.ruleNames = x.refusing[0].Rule.Name
+	default:
+		f := refusal{rules: x.refusing}
+		x.buf = f.names(x.buf[:0], ",")
+		x.ruleNames = string(x.buf)
 	}
 }
 

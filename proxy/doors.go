@@ -274,9 +274,17 @@ func (d *Doors) newServing(s DoorSettings) *serving {
 				v.alive.Add(-1)
 				if c := connOf(c); c != nil {
 					c.hear()
+					c.attended.Store(false)
 				}
 			case http.StateActive:
 				noteProtocol(c)
+				if c, ok := c.(*conn); ok {
+					c.active()
+				}
+			case http.StateIdle:
+				if c, ok := c.(*conn); ok {
+					c.idle()
+				}
 			}
 		},
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),

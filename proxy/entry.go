@@ -92,7 +92,7 @@ func (d *Doors) Connections() ConnectionStats {
 func (d *Doors) receive(c net.Conn, at *door) {
 	e := d.entry.Load()
 	boundUnsent(c)
-	n := &conn{Conn: c, doors: d, use: at.use.Load()}
+	n := &conn{Conn: lazy(c), doors: d, use: at.use.Load()}
 	n.peer, n.local = otherEnd(c)
 	if in := d.visitors.in.Add(1); e.Connections > 0 && in > e.Connections {
 		d.refuse(n, tooMany)

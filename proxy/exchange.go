@@ -48,13 +48,17 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	conn     *conn // over HTTP/2; else nil
-	trusted  bool  // the peer's forwarding headers are believed
+	conn     *conn           // over HTTP/2; else nil
+	attends  *conn           // whose client nobody else looks after; else nil
+	watching context.Context // set by Watch
+	unwatch  func()          // ends that
+	trusted  bool            // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake
 	body     *body
 	limits   rules.Timeouts
 	headers  limitHeaders // that are wanted
+	wordings []*wording   // of refusals, by Rule.Index
 	plan     *rules.Route // what the file says of the route
 	route    *routeStats
 	routed   string // name of the route
@@ -71,8 +75,9 @@ type exchange struct {
 	trials   []limit.Claim       // of candidates
 	trial    limit.Grant         // what these hold
 	overload *rules.OverloadLive // where a place is claimed, or nil
-	policy   string              // RateLimit-Policy, or ""
-	rates    string              // RateLimit
+	text     []byte              // RateLimit-Policy and, behind it, RateLimit
+	policy   int                 // bytes of the former; 0 is neither
+	retry    int64               // Retry-After; 0 is none
 	tightest *limit.Claim        // what legacy limit headers tell of, or nil
 
 	keep       []string // headers that Connection must not take away
@@ -139,6 +144,7 @@ func (x *exchange) finish() {
 	}
 	x.boundRest()
 	x.ended(now)
+	x.unattend()
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)
@@ -192,19 +198,16 @@ func (x *exchange) recycle() {
 	clear(x.claims)
 	clear(x.trials)
 	clear(x.refusing)
-	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 {
+	if cap(x.hits) > maxScratch || cap(x.buf) > 16<<10 || cap(x.text) > 16<<10 {
 		return
 	}
 	x.facts.Reset()
 	*x = exchange{
 		facts: x.facts, hits: x.hits[:0], claims: x.claims[:0], trials: x.trials[:0], order: x.order[:0],
-		refusing: x.refusing[:0], buf: x.buf[:0],
+		refusing: x.refusing[:0], buf: x.buf[:0], text: x.text[:0],
 	}
 	exchanges.Put(x)
 }
-
-// random returns a number in [0, n).
-func (x *exchange) random(n int64) int64 { return rand.Int64N(n) }
 
 // requestID returns the id of a trusted peer, or makes one: 128 random bits.
 func requestID(r *http.Request, trusted bool) string {

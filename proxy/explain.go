@@ -16,6 +16,8 @@ import (
 type Explained struct {
 	// Facts are what rules look at. They are not filled in for a malformed request.
 	Facts *rules.Facts
+	// LoosePath is the path as rules see it with `paths: loose`; "" without.
+	LoosePath string
 	// Peer is who sent the request; Trusted says that its forwarding headers are believed.
 	Peer    netip.Addr
 	Trusted bool
@@ -94,7 +96,7 @@ func (s *Snapshot) Explain(r *http.Request, body []byte, times int) *Explained {
 
 // look fills in what is the same each time.
 func (e *Explained) look(x *exchange, s *Snapshot, body []byte, read bool) {
-	e.Peer, e.Trusted = x.peer.Addr(), x.trusted
+	e.Peer, e.Trusted = x.peer.Addr().Unmap().WithZone(""), x.trusted
 	if !read {
 		return
 	}
@@ -103,6 +105,9 @@ func (e *Explained) look(x *exchange, s *Snapshot, body []byte, read bool) {
 		Client: x.facts.Client, Header: x.facts.Header, Now: x.facts.Now,
 	}
 	e.Facts = f
+	if s.rules.File.LoosePaths {
+		e.LoosePath, _ = f.LoosePath() // or there was an answer already
+	}
 	e.Blocked, e.Exempt = s.rules.Blocked(f), s.rules.Exempt(f)
 	if e.Blocked {
 		return

@@ -16,14 +16,17 @@ import (
 // long as they come, and knows no bound on requests that are reset at once. No
 // rule meters the former; each of the latter costs a connection to an upstream.
 const (
-	// In each block of what is received there must be requests, bodies and answers
-	// worth an eighth of it, or it took its time.
-	floodBlock = 8 << 20
+	// For each block of what is received there must have been requests, bodies and
+	// answers worth an eighth of it, or it took its time. What they are worth beyond
+	// that counts for the blocks that follow, up to floodKept. A block is more than
+	// net/http takes in, which is 1 MiB, before a handler has begun or gone on.
+	floodBlock = 2 << 20
 	floodWorth = floodBlock / 8
+	floodKept  = 4 * floodWorth
 	floodSpan  = 2 * time.Minute
 	// requestWorth is what a request counts for, whatever its size: the client may
 	// be sending a body that is refused.
-	requestWorth = floodWorth / 4
+	requestWorth = floodWorth
 
 	// So many requests may be reset in resetSpan while fewer than that end in order.
 	resetBlock = 500
@@ -43,7 +46,7 @@ type traffic struct {
 	looked   bool // at the first bytes
 	received int
 	since    time.Time
-	before   int64 // worth when it began
+	spent    int64 // of worth, for the blocks before
 
 	mu          sync.Mutex // guards what follows
 	resets      int
@@ -66,8 +69,9 @@ func (t *traffic) floods(p []byte) bool {
 		return false
 	}
 	now, worth := time.Now(), t.worth.Load()
-	bad := worth-t.before < floodWorth && now.Sub(t.since) < floodSpan
-	t.received, t.since, t.before = 0, now, worth
+	bad := worth-t.spent < floodWorth && now.Sub(t.since) < floodSpan
+	t.received, t.since = 0, now
+	t.spent = min(max(t.spent+floodWorth, worth-floodKept), worth)
 	return bad
 }
 

@@ -14,40 +14,53 @@ import (
 	"gateway/limit"
 )
 
-// block is what is received of a connection before it is judged.
-var block = make([]byte, floodBlock/8)
+// eighth is an eighth of the block a connection is judged by.
+var eighth = make([]byte, 256<<10)
 
 func TestWhatIsReceivedMustBelongToRequests(t *testing.T) {
+	const mib = 1 << 20
 	for _, tt := range []struct {
 		name   string
 		first  string // what the connection begins with
-		worth  int64  // of bodies and answers, for each block
-		begun  int    // requests in each block
-		during time.Duration
+		start  int    // requests at the start
+		worth  int64  // of bodies and answers, in each turn
+		begun  int    // requests in each turn
+		turn   int    // bytes received in a turn
+		turns  int
+		during time.Duration // of a turn
 		flood  bool
 	}{
-		{"nothing but frames", "PRI * HTTP/2.0", 0, 0, 0, true},
-		{"three requests in 8 MiB", "PRI", 0, 3, 0, true},
-		{"four requests in 8 MiB", "PRI", 0, 4, 0, false},
-		{"a MiB of bodies and answers", "PRI", 1 << 20, 0, 0, false},
-		{"a byte less", "PRI", 1<<20 - 1, 0, 0, true},
-		{"in no hurry", "PRI", 0, 0, 2 * time.Minute, false},
-		{"in some hurry", "PRI", 0, 0, 119 * time.Second, true},
-		{"HTTP/1", "PUT /film HTTP/1.1", 0, 0, 0, false},
-		{"HTTP/2 within TLS, no request", "\x16\x03\x01", 0, 0, 0, false},
-		{"HTTP/2 within TLS", "\x16\x03\x01", 0, 1, 0, true},
+		{"nothing but frames", "PRI * HTTP/2.0", 0, 0, 0, 2 * mib, 1, 0, true},
+		{"less than a block of frames", "PRI * HTTP/2.0", 0, 0, 0, 2*mib - 256<<10, 1, 0, false},
+		{"a request in 2 MiB", "PRI", 0, 0, 1, 2 * mib, 32, 0, false},
+		{"a request in 4 MiB", "PRI", 0, 0, 1, 4 * mib, 32, 0, true},
+		{"an eighth in bodies and answers", "PRI", 0, 256 << 10, 0, 2 * mib, 32, 0, false},
+		{"a byte less", "PRI", 0, 256<<10 - 1, 0, 2 * mib, 32, 0, true},
+		{"in no hurry", "PRI", 0, 0, 0, 2 * mib, 32, 2 * time.Minute, false},
+		{"in some hurry", "PRI", 0, 0, 0, 2 * mib, 32, 119 * time.Second, true},
+		{"four requests are worth 8 MiB", "PRI", 4, 0, 0, 8 * mib, 1, 0, false},
+		{"and no more", "PRI", 4, 0, 0, 10 * mib, 1, 0, true},
+		{"many requests are worth as much, beyond a block", "PRI", 1000, 0, 0, 10 * mib, 1, 0, false},
+		{"and no more than that", "PRI", 1000, 0, 0, 12 * mib, 1, 0, true},
+		{"HTTP/1", "PUT /film HTTP/1.1", 0, 0, 0, 2 * mib, 32, 0, false},
+		{"HTTP/2 within TLS, no request", "\x16\x03\x01", 0, 0, 0, 2 * mib, 32, 0, false},
+		{"HTTP/2 within TLS", "\x16\x03\x01", 1, 0, 0, 4 * mib, 1, 0, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var c traffic
 			flood := c.floods([]byte(tt.first))
-			for range 4 {
+			for range tt.start {
+				c.begun()
+			}
+			for range tt.turns {
 				for range tt.begun {
 					c.begun()
 				}
 				c.worth.Add(tt.worth)
-				for range 8 {
-					time.Sleep(tt.during / 8)
-					flood = flood || c.floods(block)
+				pieces := tt.turn / len(eighth)
+				for range pieces {
+					time.Sleep(tt.during / time.Duration(pieces))
+					flood = flood || c.floods(eighth)
 				}
 			}
 			if flood != tt.flood {

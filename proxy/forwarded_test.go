@@ -174,6 +174,38 @@ rules:
 	}
 }
 
+func TestHeadersOfTheClientsConnectionEndHereThoughARuleReadsThem(t *testing.T) {
+	s := newSite(t, `
+upstream: UPSTREAM
+rules:
+  - name: hop
+    match:
+      - { header.Connection: "*", header.Keep-Alive: "*" }
+      - { header.Upgrade: "*", header.TE: "*", header.Proxy-Connection: "*", header.Proxy-Authorization: "*" }
+    limit: 1/h
+`, nil)
+	lines := []string{
+		"Connection: close, X-Forwarded-For, X-Real-Ip, Keep-Alive, TE, Upgrade, HTTP2-Settings, Proxy-Connection, Proxy-Authorization",
+		"Keep-Alive: timeout=500", "TE: gzip", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA",
+		"Proxy-Connection: keep-alive", "Proxy-Authorization: Basic YTpi",
+	}
+	if r := s.get("/", lines...); r.StatusCode != 200 {
+		t.Fatalf("the first: %d, want 200", r.StatusCode)
+	}
+	for name, v := range s.last().Header {
+		switch name {
+		case "Connection", "Keep-Alive", "Te", "Upgrade", "Http2-Settings", "Proxy-Connection", "Proxy-Authorization":
+			t.Errorf("%s: %q reached the upstream", name, v)
+		}
+	}
+	if got := s.last().Header.Get("X-Forwarded-For"); got != "127.0.0.1" {
+		t.Errorf("X-Forwarded-For %q reached the upstream", got)
+	}
+	if r := s.get("/", lines...); r.StatusCode != 429 {
+		t.Errorf("the second: %d, want 429: the rule reads them all the same", r.StatusCode)
+	}
+}
+
 func TestARuleAndTheUpstreamSeeTheSameOfAnUntrustedHeader(t *testing.T) {
 	// A rule on a header that an untrusted peer may not set finds it missing.
 	s := newSite(t, "upstream: UPSTREAM\nrules: [{ name: k, key: header.CF-Connecting-IP, limit: 5/h }]\n", nil)

@@ -3,19 +3,13 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"gateway/proxy/upstream"
+	"gateway/rules"
 )
-
-// untrusted are the headers by which a client could pass itself off as another
-// or reach another resource than the one the rules saw; a peer that is not
-// trusted may not set them. X-Forwarded and all that begin with it go too.
-var untrusted = []string{
-	"Forwarded", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Client-Ip",
-	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
-}
 
 // dropSpoofed takes from the request what nobody may see of it, the rules as
 // little as the upstream: names with "_", which many servers read as "-", and
@@ -23,15 +17,27 @@ var untrusted = []string{
 func (x *exchange) dropSpoofed() {
 	h := x.r.Header
 	for name := range h {
-		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, "X-Forwarded") {
+		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
 			delete(h, name)
 		}
 	}
 	if !x.trusted {
-		for _, name := range untrusted {
+		for _, name := range rules.ProxyHeaders {
 			delete(h, name)
 		}
 	}
+}
+
+// hopByHop are the headers that end at the gateway, whoever reads or names them:
+// they are about the client's connection, and to the upstream Connection would name
+// what the next hop is to drop.
+var hopByHop = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Upgrade",
+}
+
+// endToEnd returns names without those of headers that end at the gateway.
+func endToEnd(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(hopByHop, name) })
 }
 
 // Rewrite implements upstream.Front: the headers of the request to the upstream.
@@ -102,11 +108,9 @@ func (x *exchange) Answer(res *http.Response) error {
 // Fail implements upstream.Front: the request got no answer from the upstream.
 func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	x.failure = err
-	status := upstream.Status(err, x.r)
+	status := upstream.Status(err, x.leftError())
 	if status == upstream.StatusClientGone && !errors.Is(err, errTooLarge) {
-		// Nobody is there to read an answer, and none was sent: the connection ends.
-		x.status = status
-		panic(http.ErrAbortHandler)
+		x.abandon(err)
 	}
 	if x.w.status != 0 {
 		panic(http.ErrAbortHandler) // the head is out: the client must see it break off
@@ -122,6 +126,13 @@ func (x *exchange) Fail(_ http.ResponseWriter, _ *http.Request, err error) {
 	if x.result < resultBlocked {
 		x.result = resultAllowed
 	}
+}
+
+// abandon ends the exchange with a client that is gone: nobody is there to read an
+// answer, and none was sent, so the connection ends.
+func (x *exchange) abandon(err error) {
+	x.failure, x.status = err, upstream.StatusClientGone
+	panic(http.ErrAbortHandler)
 }
 
 func failureText(status int, err error) string {

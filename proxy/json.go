@@ -2,17 +2,10 @@ package proxy
 
 import (
 	"math"
-	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// writeJSON writes s as a JSON string.
-func writeJSON(b *strings.Builder, s string) {
-	var buf [128]byte
-	b.Write(appendJSON(buf[:0], s, math.MaxInt/2))
-}
 
 // appendJSON appends s as a JSON string of at most so many bytes between its
 // quotes; what does not fit is cut off. What is not UTF-8 becomes U+FFFD, and
@@ -56,4 +49,12 @@ func appendEscaped(b []byte, s string) ([]byte, int) {
 		b = append(b, '\\', 'u', hex[u>>12&15], hex[u>>8&15], hex[u>>4&15], hex[u&15])
 	}
 	return b, size
+}
+
+// appendInsideJSON appends s as it stands between the quotes of a JSON string.
+func appendInsideJSON(b []byte, s string) []byte {
+	at := len(b)
+	b = appendJSON(b, s, math.MaxInt/2)
+	copy(b[at:], b[at+1:len(b)-1])
+	return b[:len(b)-2]
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -107,4 +108,18 @@ func bearing(g *Gateway, token string) int {
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
 	return w.Code
+}
+
+// Who is refused before the token is looked at is refused: it counts for a penalty.
+func TestARefusalBeforeATokenIsVerifiedCounts(t *testing.T) {
+	s := newSite(t, tokenHead+"  - { name: ip, limit: 1/d, penalty: { after: 2/d, block: 50d } }\n  - { name: user, key: jwt.sub, missing: reject, limit: 9/h }\n", nil)
+	for i, blocked := range []bool{false, false, false, true, true} {
+		r := s.get("/", "Authorization: Bearer "+tokenOf(fmt.Sprintf(`{"sub":"ann","jti":"%d"}`, i))) // one that was verified is known
+		if r.StatusCode != 200 != (i > 0) || strings.Contains(r.body, "abnormal-usage-detected") != blocked {
+			t.Errorf("request %d: %d %s, want it blocked: %v", i, r.StatusCode, r.body, blocked)
+		}
+		if after := r.Header.Get("Retry-After"); i > 0 && len(after) < len("86000") { // a day, or 50
+			t.Errorf("request %d: Retry-After %s", i, after)
+		}
+	}
 }

@@ -14,5 +14,10 @@ func (x *exchange) answerItself() {
 		a = *x.plan.Respond
 	}
 	x.answer.Status, x.answer.Header = a.Status, h
-	x.write(a.Status, a.ContentType, a.Body)
+	var contentType []string
+	if a.ContentType != "" {
+		contentType = []string{a.ContentType}
+	}
+	x.buf = append(x.buf[:0], a.Body...)
+	x.write(a.Status, contentType, x.buf)
 }

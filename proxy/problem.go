@@ -48,12 +48,25 @@ func (x *exchange) fail(p problem) {
 		x.failGRPC(p)
 		return
 	}
-	h := x.w.Header()
-	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-	}
-	x.send(p.status, "application/problem+json", x.problemJSON(p))
+	x.sayWhen(p)
+	x.buf = p.appendJSON(x.buf[:0], x.id)
+	x.send(p.status, problemType, x.buf)
 }
+
+// sayWhen puts Retry-After on the answer, if it helps to wait.
+func (x *exchange) sayWhen(p problem) {
+	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
+		x.retry = seconds
+	}
+}
+
+// Values of header fields that are always the same, and never changed.
+var (
+	problemType = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+	noSniff     = []string{"nosniff"}
+	closes      = []string{"close"}
+)
 
 // sentence returns err, which says all a client may know, as a sentence.
 func sentence(err error) string {
@@ -62,36 +75,39 @@ func sentence(err error) string {
 }
 
 // send writes an answer of the gateway's own that nobody may keep.
-func (x *exchange) send(status int, contentType, body string) {
+func (x *exchange) send(status int, contentType []string, body []byte) {
 	x.problem = true
-	x.w.Header().Set("Cache-Control", "no-store")
+	x.w.Header()["Cache-Control"] = noStore
 	x.write(status, contentType, body)
 }
+
+// shortBody is the most of a body whose length net/http finds out by itself.
+const shortBody = 1 << 10
 
 // write writes an answer of the gateway's own. A body of the request that is not
 // there already is not waited for. net/http would wait, even for one that the
 // client holds back until it sees 100 Continue, unless the connection is to end.
-func (x *exchange) write(status int, contentType, body string) {
+func (x *exchange) write(status int, contentType []string, body []byte) {
 	h := x.w.Header()
 	if x.body != nil && x.sent == 0 && x.r.ProtoMajor == 1 && !x.body.drain(x.r) {
-		h.Set("Connection", "close")
+		h["Connection"] = closes
 	}
-	if contentType != "" {
-		h.Set("Content-Type", contentType)
-		h.Set("X-Content-Type-Options", "nosniff")
+	if contentType != nil {
+		h["Content-Type"] = contentType
+		h["X-Content-Type-Options"] = noSniff
 	}
-	if status != http.StatusNoContent && status != http.StatusNotModified {
-		h.Set("Content-Length", strconv.Itoa(len(body)))
+	head := x.r.Method == http.MethodHead
+	if (head || len(body) == 0 || len(body) > shortBody) && status != http.StatusNoContent && status != http.StatusNotModified {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	x.w.WriteHeader(status)
-	if x.r.Method != http.MethodHead && body != "" {
-		x.w.Write([]byte(body))
+	if !head && len(body) > 0 {
+		x.w.Write(body)
 	}
 }
 
-func (x *exchange) problemJSON(p problem) string {
-	var b strings.Builder
-	b.WriteString(`{"type":`)
+// appendJSON appends the body of the answer to a request with that id.
+func (p *problem) appendJSON(b []byte, id string) []byte {
 	kind, title := p.kind, p.title
 	if kind == "" {
 		kind = "about:blank"
@@ -99,33 +115,34 @@ func (x *exchange) problemJSON(p problem) string {
 	if title == "" {
 		title = statusText(p.status)
 	}
-	writeJSON(&b, kind)
-	b.WriteString(`,"title":`)
-	writeJSON(&b, title)
-	b.WriteString(`,"status":`)
-	b.WriteString(strconv.Itoa(p.status))
-	if p.detail != "" {
-		b.WriteString(`,"detail":`)
-		writeJSON(&b, p.detail)
+	member := func(name, text string) {
+		b = append(append(append(b, '"'), name...), `":"`...)
+		b = append(appendInsideJSON(b, text), '"', ',')
 	}
-	b.WriteString(`,"instance":`)
-	writeJSON(&b, "urn:request:"+x.id)
-	if len(p.rules) > 0 {
-		b.WriteString(`,"violated-policies":[`)
-		for i, name := range p.rules {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeJSON(&b, name)
+	b = append(b, '{')
+	member("type", kind)
+	member("title", title)
+	b = strconv.AppendInt(append(b, `"status":`...), int64(p.status), 10)
+	b = append(b, ',')
+	if p.detail != "" {
+		member("detail", p.detail)
+	}
+	b = append(appendInsideJSON(append(b, `"instance":"urn:request:`...), id), '"')
+	for i, name := range p.rules {
+		if i == 0 {
+			b = append(b, `,"violated-policies":[`...)
+		} else {
+			b = append(b, ',')
 		}
-		b.WriteByte(']')
+		b = append(appendInsideJSON(append(b, '"'), name), '"')
+		if i == len(p.rules)-1 {
+			b = append(b, ']')
+		}
 	}
 	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
-		b.WriteString(`,"retry_after":`)
-		b.WriteString(strconv.FormatInt(seconds, 10))
+		b = strconv.AppendInt(append(b, `,"retry_after":`...), seconds, 10)
 	}
-	b.WriteString("}\n")
-	return b.String()
+	return append(b, '}', '\n')
 }
 
 func statusText(status int) string {
@@ -143,14 +160,12 @@ func (x *exchange) failGRPC(p problem) {
 	if detail == "" {
 		detail = statusText(p.status)
 	}
+	x.sayWhen(p)
 	h := x.w.Header()
-	if seconds, ok := retryAfter(p.wait); ok && p.wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-	}
-	h.Set("Grpc-Status", strconv.Itoa(p.grpcCode()))
-	h.Set("Grpc-Message", grpcMessage(detail))
-	h.Set("Cache-Control", "no-store")
-	x.write(http.StatusOK, x.r.Header.Get("Content-Type"), "")
+	h["Grpc-Status"] = []string{strconv.Itoa(p.grpcCode())}
+	h["Grpc-Message"] = []string{grpcMessage(detail)}
+	h["Cache-Control"] = noStore
+	x.write(http.StatusOK, []string{x.r.Header.Get("Content-Type")}, nil)
 }
 
 // resourceExhausted is the gRPC status of one who has used up what there is for it.
@@ -195,69 +210,27 @@ func grpcMessage(text string) string {
 
 // refuse answers a request that one or more rules refused.
 func (x *exchange) refuse(v limit.Verdict) {
-	first := x.refusing[0]
-	spec := &first.Rule.Reject
-	wait := v.Wait
-	if wait > 0 {
-		// It counts from the instant of the decision; the client begins to wait when
-		// it has the answer.
-		wait = max(1, wait-x.g.clock.Now().Sub(x.asOf))
+	w := x.wordings[x.refusing[0].Rule.Index]
+	f := refusal{rules: x.refusing, id: x.id}
+	f.seconds, f.canWait = w.wait(x, v)
+	if f.canWait {
+		x.retry = f.seconds
 	}
-	if spec.Jitter > 0 && wait > 0 {
-		wait += time.Duration(x.random(int64(wait)/100*int64(spec.Jitter) + 1))
-	}
-	seconds, canWait := retryAfter(wait)
-	fill := func(text string) string {
-		if !strings.Contains(text, "{") {
-			return text
-		}
-		after := ""
-		if canWait {
-			after = strconv.FormatInt(seconds, 10)
-		}
-		return strings.NewReplacer("{rule}", first.Rule.Name, "{limit}", first.Plan.Limit, "{retry_after}", after).Replace(text)
-	}
-	h := x.w.Header()
-	for _, f := range spec.Headers {
-		h.Add(f.Name, fill(f.Value))
-	}
-	names := make([]string, len(x.refusing))
-	for i, hit := range x.refusing {
-		names[i] = hit.Rule.Name
-	}
-	p := problem{
-		status: spec.Status, kind: quotaExceeded, title: "Too many requests", rules: names, wait: wait,
-		detail: fill(spec.Detail),
-	}
+	w.set(x.w.Header(), &f)
+	body, text, kind := w.limited, w.limitedText, quotaExceeded
 	if x.blocked {
-		p.kind, p.title = abnormalUsage, "Blocked"
+		body, text, kind = w.blocked, w.blockedText, abnormalUsage
 	}
+	contentType := problemType
 	switch {
-	case p.detail != "":
-	case x.blocked:
-		p.detail = `Blocked under rule "` + strings.Join(names, `" and rule "`) + `" for too many refusals` + afterText(seconds, canWait)
-	default:
-		p.detail = `Over the limit of rule "` + strings.Join(names, `" and rule "`) + `"` + afterText(seconds, canWait)
-	}
-	if spec.Body == "" || x.grpc {
-		x.fail(p)
+	case x.grpc:
+		x.failGRPC(problem{status: w.status, kind: kind, detail: string(f.write(nil, text))})
 		return
+	case w.contentType != nil:
+		body, contentType = w.body, w.contentType
 	}
-	if canWait {
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-	}
-	x.send(spec.Status, spec.ContentType, fill(spec.Body))
-}
-
-// afterText says when to try again.
-func afterText(seconds int64, canWait bool) string {
-	switch {
-	case !canWait:
-		return "; this request can never pass."
-	case seconds == 1:
-		return "; try again in 1 second."
-	}
-	return "; try again in " + strconv.FormatInt(seconds, 10) + " seconds."
+	x.buf = f.write(x.buf[:0], body)
+	x.send(w.status, contentType, x.buf)
 }
 
 // storeLost answers a request that a rule cannot decide without its store.

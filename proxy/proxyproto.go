@@ -54,23 +54,5 @@ func (c *conn) readProxyHeader(within time.Duration) bool {
 	return true
 }
 
-// Read implements net.Conn: first what came right behind a PROXY header. A flood
-// ends the connection.
-func (c *conn) Read(p []byte) (int, error) {
-	if len(c.early) == 0 {
-		n, err := c.Conn.Read(p)
-		if c.traffic.floods(p[:n]) {
-			c.doors.turnAway(c, flooding, "HTTP/2 connections are closed")
-			return 0, errFlood
-		}
-		return n, err
-	}
-	n := copy(p, c.early)
-	if c.early = c.early[n:]; len(c.early) == 0 {
-		c.early = nil // lets go of the buffer
-	}
-	return n, nil
-}
-
 // RemoteAddr implements net.Conn: the client of a PROXY header, if there was one.
 func (c *conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.peer) }

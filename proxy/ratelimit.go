@@ -21,26 +21,40 @@ func limitHeadersOf(word string) limitHeaders {
 }
 
 // decorate makes the changes of the route to a final answer and puts the
-// gateway's own headers on it: the request id and the limit headers. It runs
-// once, when the header is about to go out.
+// gateway's own headers on it: the request id, when to try again, and the limit
+// headers. It runs once, when the header is about to go out.
 func (x *exchange) decorate(h http.Header) {
 	x.editAnswer(h)
-	h["X-Request-Id"] = []string{x.id}
-	if x.policy != "" {
+	values := make([]string, 4) // all in one piece
+	values[0] = x.id
+	h["X-Request-Id"] = values[0:1:1]
+	rates := len(x.text)
+	if x.retry > 0 {
+		x.text = strconv.AppendInt(x.text, x.retry, 10)
+	}
+	text := string(x.text)
+	if x.retry > 0 {
+		values[1] = text[rates:]
+		h["Retry-After"] = values[1:2:2]
+	}
+	if x.policy > 0 {
 		// Both fields are lists: what the upstream sent is kept and ours come after.
 		// The upstream's may stand under net/http's spelling.
-		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.policy)
-		appendField(h, "RateLimit", "Ratelimit", x.rates)
+		values[2], values[3] = text[:x.policy], text[x.policy:rates]
+		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", values[2:3:3])
+		appendField(h, "RateLimit", "Ratelimit", values[3:4:4])
 	}
 	if x.tightest != nil {
 		x.legacyFields(h)
 	}
 }
 
-func appendField(h http.Header, name, canonical, value string) {
-	theirs := h[canonical]
-	delete(h, canonical)
-	h[name] = append(theirs[:len(theirs):len(theirs)], value)
+func appendField(h http.Header, name, canonical string, value []string) {
+	if theirs, ok := h[canonical]; ok {
+		delete(h, canonical)
+		value = append(theirs[:len(theirs):len(theirs)], value...)
+	}
+	h[name] = value
 }
 
 // legacyNames are the fields from before the draft, as they are sent and as
@@ -114,30 +128,28 @@ func (x *exchange) describeLimits() {
 	if !x.headers.draft {
 		return
 	}
-	buf := x.buf[:0]
+	text := x.text[:0]
 	for n, i := range order {
 		if n > 0 {
-			buf = append(buf, ", "...)
+			text = append(text, ", "...)
 		}
-		buf = append(buf, x.hits[x.claims[i].Tag].Plan.Policy()...)
+		text = append(text, x.hits[x.claims[i].Tag].Plan.Policy()...)
 	}
-	x.policy = string(buf)
-	buf = buf[:0]
+	x.policy = len(text)
 	for n, i := range order {
 		if n > 0 {
-			buf = append(buf, ", "...)
+			text = append(text, ", "...)
 		}
 		c := &x.claims[i]
 		hit := &x.hits[c.Tag]
-		buf = append(buf, '"')
-		buf = append(buf, hit.Rule.Name...)
-		buf = append(buf, `";r=`...)
-		buf = strconv.AppendInt(buf, shownLeft(hit.Plan, c.Result.Remaining), 10)
+		text = append(text, '"')
+		text = append(text, hit.Rule.Name...)
+		text = append(text, `";r=`...)
+		text = strconv.AppendInt(text, shownLeft(hit.Plan, c.Result.Remaining), 10)
 		if hit.Plan.Concurrency == 0 { // nobody knows when a request ends
-			buf = append(buf, ";t="...)
-			buf = strconv.AppendInt(buf, ceilSeconds(c.Result.Reset), 10)
+			text = append(text, ";t="...)
+			text = strconv.AppendInt(text, ceilSeconds(c.Result.Reset), 10)
 		}
 	}
-	x.rates = string(buf)
-	x.buf = buf
+	x.text = text
 }

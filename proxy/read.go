@@ -15,7 +15,7 @@ import (
 // is answered here, and read returns false; no rule and no upstream sees it.
 func (x *exchange) read(snap *Snapshot) bool {
 	r, f := x.r, &x.facts
-	x.limits, x.headers, x.keep, x.redact = snap.timeouts, snap.headers, snap.keep, snap.redact
+	x.limits, x.headers, x.keep, x.redact, x.wordings = snap.timeouts, snap.headers, snap.keep, snap.redact, snap.wordings
 	x.meet()
 	x.takeBody()
 	var client netip.Addr
@@ -51,11 +51,13 @@ func (x *exchange) read(snap *Snapshot) bool {
 
 // takeBody puts x.body in the place of the request's body, if it has one.
 func (x *exchange) takeBody() {
-	if r := x.r; r.Body != nil && r.Body != http.NoBody {
+	if r := x.r; hasBody(r) {
 		x.body = &body{rc: http.NewResponseController(x.w.ResponseWriter), in: r.Body, span: x.limits.Read, http2: r.ProtoMajor >= 2, conn: x.conn}
 		r.Body = x.body // the server keeps the one it closes
 	}
 }
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
 // malformed returns the problem with a request that no rule should see, or one
 // with status 0.
@@ -172,5 +174,7 @@ func (x *exchange) meet() {
 	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
 		x.conn = c
 		c.traffic.begun()
+		return
 	}
+	x.attend(c)
 }

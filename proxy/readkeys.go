@@ -63,7 +63,8 @@ func (x *exchange) verify(snap *Snapshot) bool {
 		}
 	}
 	if len(x.claims) > 0 {
-		if v := x.g.limiter.Peek(x.at, x.claims); !v.OK {
+		if v := x.g.limiter.Try(x.at, x.claims); !v.OK {
+			x.asOf = x.at
 			return x.decided(v)
 		}
 		clear(x.claims)

@@ -47,6 +47,27 @@ func TestTheUpstreamGetsTheRewrittenPathAndTheWholeQuery(t *testing.T) {
 	}
 }
 
+// P11 with a prefix: neither a slash too many nor one lost.
+func TestAStrippedPrefixMeetsTheBasePath(t *testing.T) {
+	for _, base := range []string{"", "/", "/base", "/base/"} {
+		up := record(t)
+		s := newSite(t, "upstreams: { api: "+up.url+base+" }\nroutes: [{ match: /api/**, upstream: api, strip_prefix: /api }]\nrules: []\n", nil)
+		for _, row := range [][2]string{
+			{"/api", ""}, {"/api/", "/"}, {"/api/x", "/x"}, {"/api/x/", "/x/"}, {"/api//x", "//x"}, {"//api", ""}, {"/api?q=1", "?q=1"},
+		} {
+			want := strings.TrimSuffix(base, "/") + row[1]
+			if want == "" || want[0] == '?' {
+				want = "/" + want
+			}
+			before := len(up.targets())
+			s.get(row[0])
+			if got := strings.Join(up.targets()[before:], " "); got != want {
+				t.Errorf("base %q: %s reached the upstream as %q, want %q", base, row[0], got, want)
+			}
+		}
+	}
+}
+
 func TestARouteWithoutAnUpstreamIsAnsweredHere(t *testing.T) {
 	s := newSite(t, routedSite, nil)
 	for _, row := range []struct {

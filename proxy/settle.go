@@ -51,5 +51,5 @@ func (x *exchange) outcome(c *limit.Claim) int64 {
 // once it has it has not failed.
 func (x *exchange) clientFailed() bool {
 	return x.status == upstream.StatusClientGone || x.w.failed || x.body != nil && x.body.failed.Load() ||
-		x.aborted && x.r.Context().Err() != nil
+		x.aborted && x.Left()
 }

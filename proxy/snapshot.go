@@ -23,6 +23,7 @@ type Snapshot struct {
 	bodyLimit int64        // most of a body that is read to find a key
 	keep      []string     // headers that rules read, under canonical names
 	redact    *rules.Redaction
+	wordings  []*wording // of refusals, by Rule.Index
 }
 
 // Build compiles file into a Snapshot to follow prev, which may be nil. It may
@@ -45,8 +46,8 @@ func Build(file *rules.File, prev *Snapshot, log *slog.Logger) (*Snapshot, error
 		pools:   make(map[string]*upstream.Pool, len(file.Upstreams)),
 		routes:  make(map[string]*routeStats, len(set.Routes)),
 		headers: limitHeadersOf(file.RateLimitHeaders), bodyLimit: file.BodyLimit,
-		keep:   set.HeadersRead(),
-		redact: set.Redaction(),
+		keep:   endToEnd(set.HeadersRead()),
+		redact: set.Redaction(), wordings: newWordings(set.Rules),
 	}
 	var errs rules.ErrorList
 	for i := range file.Upstreams {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,35 +20,51 @@ type routeStats struct {
 	inFlight  atomic.Int64
 	in, out   atomic.Int64 // bytes of bodies
 	duration  upstream.Histogram
-	responses sync.Map // answered -> *atomic.Uint64; bounded by methods times statuses
+	responses [len(methods) + 1]atomic.Pointer[statuses] // by method, the last for all others
 }
 
-// answered is a method as metrics name it, and a status.
-type answered struct {
-	method string
-	code   int
-}
+// methods are those that have counters, and a label in metrics, of their own.
+var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
 
+// statuses counts answers by status, a hundred of them in a piece; nil is none yet.
+type statuses [10]atomic.Pointer[[100]atomic.Uint64]
+
+// answer counts an answer. A status that is none, which an upstream may send over
+// HTTP/2, counts as the nearest number of three digits.
 func (s *routeStats) answer(method string, code int) {
-	key := answered{methodLabel(method), code}
-	n, ok := s.responses.Load(key)
-	if !ok {
-		n, _ = s.responses.LoadOrStore(key, new(atomic.Uint64))
-	}
-	n.(*atomic.Uint64).Add(1)
+	code = min(max(code, 0), 999)
+	hundred := made(&made(&s.responses[methodIndex(method)])[code/100])
+	hundred[code%100].Add(1)
 }
 
-// methodLabel returns method when it is a well-known one, else "other": a label
-// never takes what a client chooses.
-func methodLabel(method string) string {
-	switch method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT":
-		return method
+// made returns what p points to, a new T if that is nothing.
+func made[T any](p *atomic.Pointer[T]) *T {
+	if v := p.Load(); v != nil {
+		return v
 	}
-	return "other"
+	p.CompareAndSwap(nil, new(T))
+	return p.Load()
 }
 
-// status is the status the request is logged under.
+func methodIndex(method string) int {
+	for i := range methods {
+		if methods[i] == method {
+			return i
+		}
+	}
+	return len(methods)
+}
+
+// methodLabel names a method by its index: a label never takes what a client
+// chooses.
+func methodLabel(i int) string {
+	if i == len(methods) {
+		return "other"
+	}
+	return methods[i]
+}
+
+// finalStatus is the status the request is logged under.
 func (x *exchange) finalStatus() int {
 	switch {
 	case x.status != 0:
@@ -117,11 +132,17 @@ func (s *routeStats) read(route string) RouteStats {
 		Route: route, InFlight: s.inFlight.Load(), RequestBytes: s.in.Load(), ResponseBytes: s.out.Load(),
 		Duration: s.duration.Read(),
 	}
-	s.responses.Range(func(k, v any) bool {
-		a := k.(answered)
-		r.Responses = append(r.Responses, Responses{a.method, a.code, v.(*atomic.Uint64).Load()})
-		return true
-	})
+	for i := range s.responses {
+		codes := s.responses[i].Load()
+		for hundred := 0; codes != nil && hundred < len(codes); hundred++ {
+			counts := codes[hundred].Load()
+			for j := 0; counts != nil && j < len(counts); j++ {
+				if n := counts[j].Load(); n > 0 {
+					r.Responses = append(r.Responses, Responses{methodLabel(i), 100*hundred + j, n})
+				}
+			}
+		}
+	}
 	return r
 }
 

@@ -21,6 +21,17 @@ func untaken(c net.Conn) (bytes int) {
 	return bytes
 }
 
+// hungUp reports whether the other side will send no more, whatever of it has not
+// been read; false if that is not known.
+func hungUp(c net.Conn) (is bool) {
+	control(c, func(fd int) {
+		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(look, 0)
+		is = n == 1 && err == nil
+	})
+	return is
+}
+
 func control(c net.Conn, do func(fd int)) {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {

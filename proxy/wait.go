@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"time"
 
@@ -18,11 +20,6 @@ func (x *exchange) await(v limit.Verdict) bool {
 	asked := x.at
 	x.at, x.seq = v.At, v.Seq         // it is decided, but for slots
 	x.hold.Done(x.g.clock.Now(), nil) // slots that were needed to read the body
-	for i := range x.claims {
-		if c := &x.claims[i]; x.isSlot(c) { // of a store, which knows nothing of turns
-			x.grant.Release(c.Table, x.g.clock.Now())
-		}
-	}
 	if x.g.waiting.Add(1) > maxWaiting {
 		x.g.waiting.Add(-1)
 		x.grant.Cancel(x.g.clock.Now())
@@ -41,16 +38,23 @@ func (x *exchange) await(v limit.Verdict) bool {
 				x.hits[c.Tag].Plan.Live.Waited.Add(1)
 			}
 		}
-		x.Fail(nil, nil, x.r.Context().Err())
-		return false
+		if err := x.leftError(); err != nil {
+			x.Fail(nil, nil, err)
+			return false
+		}
+		x.abandon(context.Canceled)
 	}
 	return x.depart(now)
 }
 
+// lookForClient is how often it is looked whether a client is there that cannot be
+// heard to hang up.
+const lookForClient = time.Second
+
 // waitUntil waits for turn, and returns false when the client goes away before.
 func (x *exchange) waitUntil(turn limit.Instant) bool {
-	gone := x.r.Context().Done()
-	timer := time.NewTimer(turn.Sub(x.g.clock.Now()))
+	gone, unheard := x.Watch().Done(), x.unheard()
+	timer := time.NewTimer(0) // the loop sets it
 	defer timer.Stop()
 	for {
 		select {
@@ -58,20 +62,47 @@ func (x *exchange) waitUntil(turn limit.Instant) bool {
 			return false
 		case <-timer.C:
 		}
+		if unheard != nil && hungUp(unheard) {
+			return false
+		}
 		left := turn.Sub(x.g.clock.Now())
 		if left <= 0 {
-			return x.r.Context().Err() == nil
+			return !x.Left()
+		}
+		if unheard != nil {
+			left = min(left, lookForClient)
 		}
 		timer.Reset(left)
 	}
 }
 
+// unheard returns the connection of a client whose end net/http does not tell: over
+// HTTP/1 it listens only behind the body, which has not been read. Otherwise it
+// returns nil.
+func (x *exchange) unheard() net.Conn {
+	if x.r.ProtoMajor != 1 || x.r.Body == nil || x.r.Body == http.NoBody {
+		return nil
+	}
+	if c, _ := x.r.Context().Value(connKey{}).(*conn); c != nil {
+		return c.Conn
+	}
+	return nil
+}
+
 // depart takes the slots of a request whose turn has come, or refuses it. What its
-// other rules tell its client is as of now.
+// other rules tell its client is as of now; but a store is not asked for that alone,
+// since requests leave as evenly as their turns come.
 func (x *exchange) depart(now limit.Instant) bool {
-	late := make([]limit.Claim, len(x.claims))
+	late := make([]limit.Claim, 0, len(x.claims))
+	again := x.hasSlotThere()
 	for i := range x.claims {
-		from, to := &x.claims[i], &late[i]
+		from := &x.claims[i]
+		if from.Fate == limit.There && !again {
+			from.Result.Reset = max(1, from.Result.Reset-x.waited)
+			continue
+		}
+		late = late[:len(late)+1]
+		to := &late[len(late)-1]
 		to.Table, to.Gen, to.Mode, to.Tag, to.Key, to.Most = from.Table, from.Gen, limit.DryRun, from.Tag, from.Key, from.Most
 		if to.Shared, to.Open = from.Shared, from.Open; x.isSlot(from) {
 			to.Mode, to.Closed, to.N, to.Spare = from.Mode, from.Closed, from.N, from.Spare
@@ -98,6 +129,16 @@ func (x *exchange) depart(now limit.Instant) bool {
 	x.asOf = now
 	v.At, v.Seq = x.at, x.seq
 	return x.decided(v)
+}
+
+// hasSlotThere reports whether slots are counted in a store.
+func (x *exchange) hasSlotThere() bool {
+	for i := range x.claims {
+		if c := &x.claims[i]; c.Fate == limit.There && x.isSlot(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // crowded answers a request that would have to wait where too many do.

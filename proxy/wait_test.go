@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -147,6 +149,36 @@ func TestTheLastThatHangsUpGivesItsPlaceBack(t *testing.T) {
 		ask(t.Context(), 2*time.Second)
 		all.Wait()
 	})
+}
+
+// Over HTTP/1 nothing is heard of a client while its body has not been read, and yet
+// what it sent is not done in its name long after it has left, whether all of the body
+// has come or some, in the clear or in TLS.
+func TestAClientThatHangsUpWithItsBodyUnreadWaitsNoLonger(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		for _, sent := range []string{"", "half", "a whole"} {
+			text := "rules: [{ name: even, key: global, limit: 1/m, algorithm: leaky_bucket, max_wait: 60s }]\n"
+			s := newSite(t, "upstream: UPSTREAM\n"+text, nil)
+			dial := func() net.Conn { return s.from("127.0.0.1") }
+			if secure {
+				s.uses(secured(t), Address{Secure: true})
+				dial = func() net.Conn { return s.secureDial("http/1.1") }
+			}
+			first, conn := dial(), dial()
+			fmt.Fprint(first, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			if res, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || res.StatusCode != 200 {
+				t.Fatalf("the first did not pass: %v %v", res, err)
+			}
+			fmt.Fprintf(conn, "POST /pay HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n%s", sent)
+			eventually(t, "the request waits", func() bool { return s.gateway.waiting.Load() == 1 })
+			conn.Close()
+			eventually(t, "it waits no longer", func() bool { return s.gateway.waiting.Load() == 0 })
+			s.idle()
+			if asked := s.requests(); len(asked) != 1 {
+				t.Errorf("TLS %v, body %q: the upstream was asked %d times, want once, by who stayed", secure, sent, len(asked))
+			}
+		}
+	}
 }
 
 // Headers and the log tell the truth: what waits is used, Retry-After is enough,

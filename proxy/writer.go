@@ -117,6 +117,7 @@ func (w *writer) timed() bool { return w.x.r.ProtoMajor >= 2 && w.x.limits.Write
 // Hijack implements http.Hijacker for a tunnel, which package upstream makes of
 // the connection, with what the client sent right behind its handshake.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.x.unattend()
 	c, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
 		w.x.leavePlace()

@@ -62,6 +62,10 @@ func (r *RuleSpec) bucket(n *limit.Numbers, p *PlanSpec, zone *limit.Zone) (err 
 		n.Bucket, err = limit.NewSlidingLog(p.Rate.Permits, p.Rate.Period)
 	case leakyBucket:
 		n.Carry = 1 + r.places(p)
+		if n.Carry == 1 { // one gateway's share of a limit: who comes before its turn is refused
+			n.Bucket, err = limit.NewTokenBucket(p.Rate.Permits, p.Rate.Period, 1)
+			break
+		}
 		n.Bucket, err = limit.NewLeakyBucket(p.Rate.Permits, p.Rate.Period, r.MaxWait)
 	default:
 		n.Carry = p.Burst + r.places(p)

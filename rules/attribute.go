@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -139,6 +140,9 @@ func parseHeaderName(name string) (Attribute, *TextError) {
 	name = http.CanonicalHeaderKey(name)
 	if name == "Host" {
 		return Attribute{}, &TextError{Len: off + len(name), Msg: "the host is no header here", Hint: "write host"}
+	}
+	if slices.Contains(unseen, name) {
+		return Attribute{}, &TextError{Off: off, Len: len(name), Msg: "no rule sees this header: it says how a message is framed, and is gone by then", Hint: "remove it"}
 	}
 	return Attribute{kind: kindHeader, name: name}, nil
 }

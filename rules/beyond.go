@@ -91,8 +91,10 @@ func (p *Pattern) reads(list []Attribute) []Attribute {
 func (r *Rule) Beyond() bool { return r.beyond }
 
 func (r *Rule) looksBeyond() bool {
+	beyond := func(a Attribute) bool { return a.ClientChosen() || a.kind > kindBasic }
+	if slices.ContainsFunc(r.recipe.parts, beyond) {
+		return true
+	}
 	reads := r.Reads()
-	return slices.ContainsFunc(slices.Concat(reads.Match, reads.Key, reads.Tiers, reads.Cost), func(a Attribute) bool {
-		return a.ClientChosen() || a.kind > kindBasic
-	})
+	return slices.ContainsFunc(reads.Match, beyond) || slices.ContainsFunc(reads.Tiers, beyond) || slices.ContainsFunc(reads.Cost, beyond)
 }

@@ -22,9 +22,9 @@ func (p *parser) calendar(c *section, r *RuleSpec) {
 	switch {
 	case r.Algorithm == fixedWindow || c.has("concurrency"): // see concurrency
 	case c.has("algorithm"):
-		p.failAt(c.keys["calendar"], "write algorithm: fixed_window, or leave the calendar out", "calendar with %s: only a fixed window goes by the calendar", r.Algorithm)
+		p.failAt(c.key("calendar"), "write algorithm: fixed_window, or leave the calendar out", "calendar with %s: only a fixed window goes by the calendar", r.Algorithm)
 	default:
-		p.failAt(c.keys["calendar"], "add algorithm: fixed_window", "calendar with %s, which has no windows", r.Algorithm)
+		p.failAt(c.key("calendar"), "add algorithm: fixed_window", "calendar with %s, which has no windows", r.Algorithm)
 	}
 	n := m.get("zone")
 	if n == nil {

@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +24,8 @@ type Change struct {
 // RuleChange is what differs between two rules of one name.
 type RuleChange struct {
 	Name string
-	// What are the differences: "limit 100/m → 10/m".
+	// What are the differences: "limit 100/m → 10/m"; of the first 20 rules, as String
+	// names no more.
 	What []string
 	// Kept says that the counters go on; otherwise they start afresh.
 	Kept bool
@@ -41,8 +41,11 @@ func (s *Set) Change(prev *Set) Change {
 		old := prev.Rule(r.Name)
 		if old == nil {
 			c.Added = append(c.Added, r.Name)
-		} else if what := r.differences(old); len(what) > 0 {
-			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: what, Kept: r.Base.Live == old.Base.Live})
+			continue
+		}
+		d := differences{told: len(c.Changed) < mostNamed}
+		if r.differ(old, &d); d.any {
+			c.Changed = append(c.Changed, RuleChange{Name: r.Name, What: d.what, Kept: r.Base.Live == old.Base.Live})
 		}
 	}
 	if prev == nil {
@@ -82,44 +85,66 @@ func (c *Change) groups(f, old *File) {
 	}
 }
 
-// differences says how r differs from old.
-func (r *Rule) differences(old *Rule) []string {
-	var what []string
-	differ(&what, "limit", old.Base.Limit, r.Base.Limit)
+// differences are those of two rules.
+type differences struct {
+	told bool // what they are is to be said, not only that there are some
+	any  bool
+	what []string
+}
+
+// add notes a difference.
+func (d *differences) add(is bool, text func() string) {
+	if !is {
+		return
+	}
+	d.any = true
+	if d.told {
+		d.what = append(d.what, text())
+	}
+}
+
+// differ notes that something was and is now, if that is not the same.
+func differ[T comparable](d *differences, name string, was, is T) {
+	d.add(was != is, func() string { return fmt.Sprintf("%s %v → %v", name, was, is) })
+}
+
+// differ notes how r differs from old.
+func (r *Rule) differ(old *Rule, d *differences) {
+	named := func(name string) func() string { return func() string { return name } }
+	differ(d, "limit", old.Base.Limit, r.Base.Limit)
 	if old.Base.Burst > 0 && r.Base.Burst > 0 {
-		differ(&what, "burst", old.Base.Burst, r.Base.Burst)
+		differ(d, "burst", old.Base.Burst, r.Base.Burst)
 	}
-	what = append(what, r.tierDifferences(old)...)
-	what = append(what, r.candidateDifferences(old)...)
-	differ(&what, "algorithm", old.Algorithm, r.Algorithm)
-	differ(&what, "calendar", cmp.Or(old.zoneName, "none"), cmp.Or(r.zoneName, "none"))
-	differ(&what, "max_wait", durationText(old.Base.MaxWait), durationText(r.Base.MaxWait))
-	differ(&what, "penalty", old.Penalty, r.Penalty)
-	differ(&what, "key", old.KeyText, r.KeyText)
-	differ(&what, "missing", old.recipe.missing, r.recipe.missing)
-	differ(&what, "known", orAny(old.Known), orAny(r.Known))
-	differ(&what, "cost", old.Cost, r.Cost)
-	if old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs) {
-		what = append(what, "cost")
+	r.differTiers(old, d)
+	r.differCandidate(old, d)
+	differ(d, "algorithm", old.Algorithm, r.Algorithm)
+	differ(d, "calendar", cmp.Or(old.zoneName, "none"), cmp.Or(r.zoneName, "none"))
+	if old.Base.MaxWait != r.Base.MaxWait {
+		differ(d, "max_wait", durationText(old.Base.MaxWait), durationText(r.Base.MaxWait))
 	}
-	if old.Count != r.Count {
-		what = append(what, "count")
+	differ(d, "penalty", old.Penalty, r.Penalty)
+	differ(d, "key", old.KeyText, r.KeyText)
+	differ(d, "missing", old.recipe.missing, r.recipe.missing)
+	differ(d, "known", orAny(old.Known), orAny(r.Known))
+	differ(d, "cost", old.Cost, r.Cost)
+	d.add(old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs), named("cost"))
+	d.add(old.Count != r.Count, named("count"))
+	d.add(old.Refund != r.Refund, named("refund"))
+	differ(d, "store", old.counted(), r.counted())
+	differ(d, "fail: closed", old.Closed, r.Closed)
+	differ(d, "match", old.MatchText, r.MatchText)
+	differ(d, "dry_run", old.DryRun, r.DryRun)
+	differ(d, "max_keys", old.MaxKeys, r.MaxKeys)
+	d.add(!old.Reject.equal(&r.Reject), named("reject"))
+	if !d.any && r.Base.Live != old.Base.Live {
+		differ(d, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
-	if old.Refund != r.Refund {
-		what = append(what, "refund")
-	}
-	differ(&what, "store", old.counted(), r.counted())
-	differ(&what, "fail: closed", old.Closed, r.Closed)
-	differ(&what, "match", old.MatchText, r.MatchText)
-	differ(&what, "dry_run", old.DryRun, r.DryRun)
-	differ(&what, "max_keys", old.MaxKeys, r.MaxKeys)
-	if !reflect.DeepEqual(&old.Reject, &r.Reject) {
-		what = append(what, "reject")
-	}
-	if len(what) == 0 && r.Base.Live != old.Base.Live {
-		differ(&what, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
-	}
-	return what
+}
+
+// equal reports whether r and o are the same answer.
+func (r *Reject) equal(o *Reject) bool {
+	return r.Status == o.Status && r.Detail == o.Detail && slices.Equal(r.Headers, o.Headers) &&
+		r.Body == o.Body && r.ContentType == o.ContentType && r.Jitter == o.Jitter
 }
 
 // orAny writes the groups that list the keys a rule knows.
@@ -130,27 +155,31 @@ func orAny(known []string) string {
 	return strings.Join(known, ", ")
 }
 
-// tierDifferences says how the tiers of r differ from those of old.
-func (r *Rule) tierDifferences(old *Rule) []string {
-	var what []string
+// differTiers notes how the tiers of r differ from those of old.
+func (r *Rule) differTiers(old *Rule, d *differences) {
+	same := true
+	note := func(format string, args ...any) {
+		same = false
+		d.add(true, func() string { return fmt.Sprintf(format, args...) })
+	}
 	for _, p := range r.Tiers {
 		was := old.Plan(p.Tier)
 		switch {
 		case was == nil:
-			what = append(what, fmt.Sprintf("tier %s added", p.Tier))
+			note("tier %s added", p.Tier)
 			continue
 		case was.Limit != p.Limit:
-			what = append(what, fmt.Sprintf("tier %s: limit %s → %s", p.Tier, was.Limit, p.Limit))
+			note("tier %s: limit %s → %s", p.Tier, was.Limit, p.Limit)
 		case was.Burst != p.Burst:
-			what = append(what, fmt.Sprintf("tier %s: burst %d → %d", p.Tier, was.Burst, p.Burst))
+			note("tier %s: burst %d → %d", p.Tier, was.Burst, p.Burst)
 		}
 		if was.Live != p.Live && r.Base.Live == old.Base.Live {
-			what = append(what, fmt.Sprintf("tier %s starts afresh", p.Tier))
+			note("tier %s starts afresh", p.Tier)
 		}
 	}
 	for _, p := range old.Tiers {
 		if r.Plan(p.Tier) == nil {
-			what = append(what, fmt.Sprintf("tier %s removed", p.Tier))
+			note("tier %s removed", p.Tier)
 		}
 	}
 	names := func(plans []*Plan) (all []string) {
@@ -159,38 +188,26 @@ func (r *Rule) tierDifferences(old *Rule) []string {
 		}
 		return all
 	}
-	if is := names(r.Tiers); len(what) == 0 && !slices.Equal(is, names(old.Tiers)) {
-		what = append(what, "tiers in the order "+strings.Join(is, ", "))
+	if is := names(r.Tiers); same && !slices.Equal(is, names(old.Tiers)) {
+		note("tiers in the order %s", strings.Join(is, ", "))
 	}
-	return what
 }
 
-// candidateDifferences says how the candidate of r differs from that of old.
-func (r *Rule) candidateDifferences(old *Rule) []string {
+// differCandidate notes how the candidate of r differs from that of old.
+func (r *Rule) differCandidate(old *Rule, d *differences) {
 	was, is := old.Base.Candidate, r.Base.Candidate
 	switch {
 	case was == nil && is == nil:
-		return nil
 	case was == nil:
-		return []string{"candidate " + is.Limit + " added"}
+		d.add(true, func() string { return "candidate " + is.Limit + " added" })
 	case is == nil:
-		return []string{"candidate " + was.Limit + " removed"}
-	}
-	var what []string
-	differ(&what, "candidate", was.Limit, is.Limit)
-	if was.Limit == is.Limit {
-		differ(&what, "candidate: burst", was.Burst, is.Burst)
-	}
-	if was.Live != is.Live && r.Base.Live == old.Base.Live {
-		what = append(what, "candidate starts afresh")
-	}
-	return what
-}
-
-// differ notes in what that something was and is now, if that is not the same.
-func differ[T comparable](what *[]string, name string, was, is T) {
-	if was != is {
-		*what = append(*what, fmt.Sprintf("%s %v → %v", name, was, is))
+		d.add(true, func() string { return "candidate " + was.Limit + " removed" })
+	default:
+		differ(d, "candidate", was.Limit, is.Limit)
+		if was.Limit == is.Limit {
+			differ(d, "candidate: burst", was.Burst, is.Burst)
+		}
+		d.add(was.Live != is.Live && r.Base.Live == old.Base.Live, func() string { return "candidate starts afresh" })
 	}
 }
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"gateway/limit"
 )
@@ -20,7 +21,10 @@ import (
 // when the Set is dropped. The error is an ErrorList; of a File that Parse made
 // there is none.
 func (f *File) Compile(prev *Set) (*Set, error) {
-	s := &Set{File: f, TrustedProxies: f.TrustedProxies, Hash: f.Hash, byName: map[string]*Rule{}}
+	s := &Set{
+		File: f, TrustedProxies: f.TrustedProxies, Hash: f.Hash,
+		Rules: make([]*Rule, 0, len(f.Rules)), byName: make(map[string]*Rule, len(f.Rules)),
+	}
 	if prev != nil {
 		s.secret, s.budget = prev.secret, prev.budget
 	} else {
@@ -126,18 +130,18 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 // identity returns a text that two rules of one name share exactly if counters
 // of the one mean the same for the other, as far as all their plans go.
 func (r *RuleSpec) identity(ipv6Prefix int) string {
-	recipe := NewRecipe(r.Key, r.Missing, ipv6Prefix)
-	text := r.Algorithm + " " + recipe.Identity()
+	text := append(make([]byte, 0, 128), r.Algorithm...)
+	text = appendIdentity(append(text, ' '), r.Key)
 	byAddress := slices.ContainsFunc(r.Key, Attribute.IsIP)
 	if len(r.Known) > 0 || slices.ContainsFunc(r.Key, Attribute.MayLack) { // only these can be missing
-		text += " missing " + r.Missing.String()
+		text = append(append(text, " missing "...), r.Missing.String()...)
 		_, falls := r.Missing.Attribute()
 		byAddress = byAddress || falls
 	}
 	if byAddress {
-		text += fmt.Sprintf(" ipv6/%d", ipv6Prefix)
+		text = strconv.AppendInt(append(text, " ipv6/"...), int64(ipv6Prefix), 10)
 	}
-	return text
+	return string(text)
 }
 
 // planIdentity returns the same of two plans of one tier. identity is the rule's.

@@ -16,20 +16,24 @@ import (
 // node is a value of the file. Aliases have been replaced by what they stand
 // for, so a node may be reached in several ways; nothing changes it.
 type node struct {
-	shape shape
 	text  string  // of a scalar
-	word  word    // of a scalar: what YAML takes it for
 	keys  []*node // of a map, as many as items
 	items []*node
-	line  int
-	col   int
-	size  int  // values in it, aliases counted as what they stand for
-	open  bool // it is still being read
-	// partial says that settings of the map were refused and are not in it.
-	partial bool
 	// origin says what of the text was substituted; nil is nothing.
 	origin *origin
+	// A file has many nodes, and so they are kept small.
+	row, column int32
+	size        int32 // values in it, aliases counted as what they stand for
+	shape       shape
+	word        word // of a scalar: what YAML takes it for
+	open        bool // it is still being read
+	// partial says that settings of the map were refused and are not in it.
+	partial bool
 }
+
+// line and col return where n begins, counted from 1.
+func (n *node) line() int { return int(n.row) }
+func (n *node) col() int  { return int(n.column) }
 
 type shape uint8
 
@@ -54,6 +58,15 @@ const (
 // decode reads data, the text of s, as one YAML document. It returns nil when
 // there is none that can be looked at; everything wrong is in s.
 func decode(s *source, data []byte) *node {
+	c := converter{source: s}
+	if root := c.readPlain(); root != nil {
+		return root
+	}
+	return decodeAny(s, data)
+}
+
+// decodeAny is decode for a file of any kind.
+func decodeAny(s *source, data []byte) *node {
 	dec := yaml.NewDecoder(&pausingReader{r: bytes.NewReader(data)})
 	var doc, second yaml.Node
 	err := decodeNext(dec, &doc)
@@ -160,15 +173,18 @@ type converter struct {
 	links       []*node // the same, for their keys and items
 }
 
-// node returns a node for a value at y.
-func (c *converter) node(y *yaml.Node) *node {
+// nodeOf returns a node for a value at y.
+func (c *converter) nodeOf(y *yaml.Node) *node { return c.node(y.Line, y.Column) }
+
+// node returns a node for a value at a place.
+func (c *converter) node(line, col int) *node {
 	const ahead = 128
 	if len(c.nodes) == 0 {
 		c.nodes = make([]node, ahead)
 	}
 	n := &c.nodes[0]
 	c.nodes = c.nodes[1:]
-	n.line, n.col, n.size = y.Line, y.Column, 1
+	n.row, n.column, n.size = int32(line), int32(col), 1
 	return n
 }
 
@@ -190,17 +206,17 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 	if y.Kind == yaml.AliasNode {
 		return c.alias(y)
 	}
-	n := c.node(y)
+	n := c.nodeOf(y)
 	n.open = true
 	if y.Anchor != "" {
 		c.anchors[y] = n
-		n.col += anchorWidth(c.from(n.line, n.col))
+		n.column += anchorWidth(c.from(n.line(), n.col()))
 	}
 	switch {
 	case y.Style&yaml.TaggedStyle != 0:
-		c.fail(n.line, n.col, utf8.RuneCountInString(y.Tag), "write the value alone", "tag %s is not accepted", quote(y.Tag))
+		c.fail(n.line(), n.col(), utf8.RuneCountInString(y.Tag), "write the value alone", "tag %s is not accepted", quote(y.Tag))
 	case depth > maxDepth:
-		c.fail(n.line, n.col, 1, "", "lists and maps are nested over %d deep", maxDepth)
+		c.fail(n.line(), n.col(), 1, "", "lists and maps are nested over %d deep", maxDepth)
 	case y.Kind == yaml.ScalarNode:
 		c.scalar(n, y)
 	case y.Kind == yaml.SequenceNode:
@@ -220,18 +236,18 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 // alias returns what an alias stands for. All aliases of a file together may
 // stand for as many values as a file may have.
 func (c *converter) alias(y *yaml.Node) *node {
-	n := c.node(y)
+	n := c.nodeOf(y)
 	width := utf8.RuneCountInString(y.Value) + 1
 	target := c.anchors[y.Alias]
 	switch {
 	case target == nil || target.open:
-		c.fail(n.line, n.col, width, "", "alias *%s stands for a value that holds it", y.Value)
+		c.fail(n.line(), n.col(), width, "", "alias *%s stands for a value that holds it", y.Value)
 		return n
 	case c.aliased > maxValues:
 		return n
 	}
-	if c.aliased += target.size; c.aliased > maxValues {
-		c.fail(n.line, n.col, width, "", "with alias *%s the file holds more than %d values", y.Value, maxValues)
+	if c.aliased += int(target.size); c.aliased > maxValues {
+		c.fail(n.line(), n.col(), width, "", "with alias *%s the file holds more than %d values", y.Value, maxValues)
 		return n
 	}
 	return target
@@ -247,20 +263,31 @@ func (n *node) add(key, item *node) {
 
 func (c *converter) scalar(n *node, y *yaml.Node) {
 	n.shape, n.text = scalar, y.Value
-	switch y.ShortTag() {
-	case "!!null":
-		n.word = wordNull
-	case "!!bool":
-		n.word = wordBool
-	case "!!int", "!!float":
-		n.word = wordNumber
-	}
+	n.word = wordOfTag(y.ShortTag())
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
 	if !c.foreign && (strings.Contains(n.text, "${") || strings.Contains(n.text, "$$")) {
 		c.substitute(n)
 	}
+}
+
+// yamlWord returns what yaml.v3 takes a text without quotes for.
+func yamlWord(text string) word {
+	return wordOfTag((&yaml.Node{Kind: yaml.ScalarNode, Value: text}).ShortTag())
+}
+
+// wordOfTag returns what a scalar is of which YAML says so.
+func wordOfTag(tag string) word {
+	switch tag {
+	case "!!null":
+		return wordNull
+	case "!!bool":
+		return wordBool
+	case "!!int", "!!float":
+		return wordNumber
+	}
+	return wordText
 }
 
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
@@ -272,27 +299,29 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 	n.keys, n.items = c.list(len(y.Content)/2), c.list(len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, partial := y.Content[i], n.partial
-		k := c.node(key)
+		k := c.nodeOf(key)
 		k.shape, k.text = scalar, key.Value
 		n.partial = true
 		switch {
 		case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!null":
-			c.fail(k.line, k.col, 1, "", "the name of a setting must be plain text")
+			c.fail(k.line(), k.col(), 1, "", "the name of a setting must be plain text")
 			continue
 		case key.Tag == "!!merge":
-			c.fail(k.line, k.col, 2, "write the settings out", "merge keys (<<) are not accepted")
+			c.fail(k.line(), k.col(), 2, "write the settings out", "merge keys (<<) are not accepted")
 			continue
 		}
 		if key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 			k.word = wordQuoted
 		}
-		k.col += anchorWidth(c.from(k.line, k.col))
+		if key.Anchor != "" {
+			k.column += anchorWidth(c.from(k.line(), k.col()))
+		}
 		first := seen[k.text]
 		if seen == nil {
 			first = n.key(k.text)
 		}
 		if first != nil {
-			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line, first.col))
+			c.failAt(k, "", "%s is given twice; the first is at %s", quote(k.text), c.pos(first.line(), first.col()))
 			continue
 		}
 		n.partial = partial
@@ -308,7 +337,7 @@ const fewKeys = 16
 
 // anchorWidth returns how many characters an anchor takes at the start of text,
 // with the space after it.
-func anchorWidth(text string) int {
+func anchorWidth(text string) int32 {
 	if !strings.HasPrefix(text, "&") {
 		return 0
 	}
@@ -316,5 +345,5 @@ func anchorWidth(text string) int {
 	if !ok {
 		return 0
 	}
-	return utf8.RuneCountInString(name) + 1 + len(value) - len(strings.TrimLeft(value, " "))
+	return int32(utf8.RuneCountInString(name) + 1 + len(value) - len(strings.TrimLeft(value, " ")))
 }

@@ -2,7 +2,9 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -191,7 +193,12 @@ func (p *Plan) PolicyItem() (q, w int64) {
 	if !hasBurst(p.algorithm) {
 		return p.Permits, int64(p.Period / time.Second)
 	}
-	// ceil(burst * period / (permits * 1s)): the products do not fit 64 bits.
+	// ceil(burst * period / (permits * 1s)): the products may not fit 64 bits.
+	allHi, allLo := bits.Mul64(uint64(p.Burst), uint64(p.Period))
+	eachHi, eachLo := bits.Mul64(uint64(p.Permits), uint64(time.Second))
+	if allHi == 0 && eachHi == 0 && allLo <= math.MaxUint64-eachLo {
+		return p.Burst, int64((allLo + eachLo - 1) / eachLo)
+	}
 	all := new(big.Int).Mul(big.NewInt(p.Burst), big.NewInt(int64(p.Period)))
 	each := new(big.Int).Mul(big.NewInt(p.Permits), big.NewInt(int64(time.Second)))
 	all.Add(all, each).Sub(all, big.NewInt(1))
@@ -208,5 +215,5 @@ func (p *Plan) policyItem(rule string) string {
 		return fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, rule, p.Concurrency)
 	}
 	q, w := p.PolicyItem()
-	return fmt.Sprintf(`"%s";q=%d;w=%d`, rule, q, w)
+	return `"` + rule + `";q=` + strconv.FormatInt(q, 10) + ";w=" + strconv.FormatInt(w, 10)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -190,8 +191,10 @@ func (l ErrorList) sort() {
 // quote returns text between quotes for a message, cut when it is long.
 func quote(text string) string {
 	const most = 60
-	if chars := []rune(text); len(chars) > most {
-		text = string(chars[:most-1]) + "…"
+	if len(text) > most { // in bytes, of which a character has one at least
+		if chars := []rune(text); len(chars) > most {
+			text = string(chars[:most-1]) + "…"
+		}
 	}
-	return fmt.Sprintf("%q", text)
+	return strconv.Quote(text)
 }

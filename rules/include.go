@@ -42,12 +42,12 @@ func (s *source) tree(data []byte) *node {
 	if root == nil || root.shape != mapping || root.key("include") == nil {
 		return root
 	}
-	i := includer{source: s, root: root, at: root.key("include"), bytes: len(data), values: root.size, seen: map[string]bool{}}
+	i := includer{source: s, root: root, at: root.key("include"), bytes: len(data), values: int(root.size), seen: map[string]bool{}}
 	i.include(root.named("include"))
 	root.remove("include")
 	root.partial = root.partial || len(s.errs) > 0
 	if root.key("rules") == nil {
-		root.put("rules", &node{shape: sequence, line: i.at.line, col: i.at.col})
+		root.put("rules", &node{shape: sequence, row: i.at.row, column: i.at.column})
 	}
 	return root
 }
@@ -166,7 +166,7 @@ func (i *includer) add(n *node, f Included) {
 	if root == nil {
 		return
 	}
-	if i.values += root.size; i.values > maxValues {
+	if i.values += int(root.size); i.values > maxValues {
 		i.failAt(n, "", "with %s all files together hold more than %d values", name, maxValues)
 		i.incomplete = true
 		return
@@ -183,7 +183,7 @@ func (n *node) moveDown(lines int, seen map[*node]bool) {
 		return
 	}
 	seen[n] = true
-	n.line += lines
+	n.row += int32(lines)
 	for _, key := range n.keys {
 		key.moveDown(lines, seen)
 	}
@@ -255,6 +255,9 @@ func (i *includer) put(key, value *node) {
 // Includes returns the patterns of the files that a configuration file includes, as
 // paths, also when something else in it is wrong; none when it cannot be read.
 func (o Outside) Includes(name string, data []byte) []string {
+	if !bytes.Contains(data, []byte("include")) && bytes.IndexByte(data, '\\') < 0 { // nor is it written with escapes
+		return nil
+	}
 	s, text := readSource(Outside{Env: o.Env}, name, data)
 	if len(s.errs) > 0 {
 		return nil

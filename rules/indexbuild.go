@@ -17,6 +17,8 @@ type builder struct {
 	// that would take more stay where every request meets them.
 	copies int
 	pauses pauses
+	key    [1]string // scratch
+	steps  pathMaker
 }
 
 const (
@@ -66,7 +68,7 @@ func (b *builder) best(ways []uint32, used []axis) (axis, bool) {
 	spreads := map[axis]*spread{}
 	for _, n := range ways {
 		b.pauses.step()
-		b.ways[n].axes(func(a axis, keys []string) {
+		b.ways[n].axes(&b.key, func(a axis, keys []string) {
 			if slices.Contains(used, a) {
 				return
 			}
@@ -99,8 +101,8 @@ func (a axis) before(b axis) bool {
 }
 
 // axes calls do with every axis w has keys for, and with keys by which it can be
-// told how many ways share one.
-func (w *way) axes(do func(axis, []string)) {
+// told how many ways share one. one is scratch for it.
+func (w *way) axes(one *[1]string, do func(axis, []string)) {
 	if w.clause == nil {
 		return
 	}
@@ -109,7 +111,8 @@ func (w *way) axes(do func(axis, []string)) {
 		if p.re != nil {
 			text = joined(p.segs)
 		}
-		do(axis{kind: axisPath}, []string{text})
+		one[0] = text
+		do(axis{kind: axisPath}, one[:])
 	}
 	if !w.clause.IP.Empty() {
 		do(axis{kind: axisAddr}, []string{w.clause.IP.spans[0].from.String()})
@@ -185,7 +188,7 @@ func (b *builder) byPath(s *split, ways []uint32, used []axis) (rest []uint32) {
 	for _, n := range ways {
 		b.pauses.step()
 		if p := b.ways[n].pattern(); p != nil && !p.anywhere() {
-			s.paths.add(p, n)
+			s.paths.add(&b.steps, p, n)
 			s.paths.loose = p.loose // all of one index are, or none
 		} else {
 			rest = append(rest, n)

@@ -59,13 +59,44 @@ func (p *pathNode) walk(f *Facts, rest string, found []uint32) []uint32 {
 	}
 }
 
+// pathMaker makes what a tree consists of, some at a time: there are many, and all
+// live as long as the tree.
+type pathMaker struct {
+	nodes  []pathNode
+	places []place
+	ways   []uint32
+}
+
+const madeAhead = 64
+
+func (m *pathMaker) node() *pathNode {
+	if len(m.nodes) == 0 {
+		m.nodes = make([]pathNode, madeAhead)
+	}
+	n := &m.nodes[0]
+	m.nodes = m.nodes[1:]
+	return n
+}
+
+// place returns a place with one way.
+func (m *pathMaker) place(way uint32) *place {
+	if len(m.places) == 0 {
+		m.places, m.ways = make([]place, madeAhead), make([]uint32, madeAhead)
+	}
+	n := &m.places[0]
+	n.here = m.ways[:1:1]
+	n.here[0] = way
+	m.places, m.ways = m.places[1:], m.ways[1:]
+	return n
+}
+
 // step returns the place that s leads to, made if need be.
-func (p *pathNode) step(s *segment) *pathNode {
+func (p *pathNode) step(m *pathMaker, s *segment) *pathNode {
 	switch s.kind {
 	case segText:
 		next, ok := p.text.get(s.text)
 		if !ok {
-			next = &pathNode{}
+			next = m.node()
 			p.text.put(s.text, next)
 		}
 		return next
@@ -75,27 +106,28 @@ func (p *pathNode) step(s *segment) *pathNode {
 				return p.globs[i].next
 			}
 		}
-		next := &pathNode{}
-		p.globs = append(p.globs, globStep{s.glob, next})
+		next := m.node()
+		p.globs = append(p.globs, globStep{*s.glob, next})
 		return next
 	}
 	if p.one == nil {
-		p.one = &pathNode{}
+		p.one = m.node()
 	}
 	return p.one
 }
 
 // add puts way n under a pattern.
-func (p *pathNode) add(pattern *Pattern, n uint32) {
+func (p *pathNode) add(m *pathMaker, pattern *Pattern, n uint32) {
 	for i := range pattern.segs {
-		p = p.step(&pattern.segs[i])
+		p = p.step(m, &pattern.segs[i])
 	}
 	at := &p.end
 	if pattern.rest {
 		at = &p.deep
 	}
 	if *at == nil {
-		*at = &place{}
+		*at = m.place(n)
+		return
 	}
 	(*at).here = append((*at).here, n)
 }

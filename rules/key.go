@@ -232,12 +232,16 @@ func (r *Recipe) reads(good func(Attribute) bool) bool {
 
 // PathNames returns the names of path segments that the key, or what stands in
 // for it, needs from the match.
-func (r *Recipe) PathNames() []string {
-	var names []string
-	for _, a := range append(slices.Clip(r.parts), r.missing.attr) {
+func (r *Recipe) PathNames() []string { return pathNames(r.parts, r.missing) }
+
+func pathNames(parts []Attribute, missing Missing) (names []string) {
+	for _, a := range parts {
 		if name := a.PathName(); name != "" {
 			names = append(names, name)
 		}
+	}
+	if name := missing.attr.PathName(); name != "" {
+		names = append(names, name)
 	}
 	return names
 }
@@ -246,16 +250,21 @@ func (r *Recipe) PathNames() []string {
 // same attributes in the same order, so that counters may be kept. What happens
 // without a key and how much of an IPv6 address counts are no part of it: keys
 // made otherwise are other keys.
-func (r *Recipe) Identity() string {
-	var b strings.Builder
-	for _, a := range r.parts {
-		b.WriteString(strconv.Quote(a.String()))
+func (r *Recipe) Identity() string { return string(appendIdentity(nil, r.parts)) }
+
+// appendIdentity appends what Identity returns of a recipe that combines parts.
+func appendIdentity(out []byte, parts []Attribute) []byte {
+	for _, a := range parts {
+		out = strconv.AppendQuote(out, a.String())
 	}
-	return b.String()
+	return out
 }
 
 // String returns the recipe for people: "ip", or "ip + header.X-Api-Key".
 func (r *Recipe) String() string {
+	if len(r.parts) == 1 {
+		return r.parts[0].String()
+	}
 	texts := make([]string, len(r.parts))
 	for i, a := range r.parts {
 		texts[i] = a.String()

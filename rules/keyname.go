@@ -95,7 +95,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 		if len(values) != 1 {
 			return limit.Digest{}, errors.New("a client without the key is named by its address alone")
 		}
-		addr, err := parseClient(values[0])
+		addr, err := r.recipe.parseClient(Attribute{kind: kindIP}, values[0])
 		if err != nil {
 			return limit.Digest{}, err
 		}
@@ -124,7 +124,7 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 // appendGiven appends a part of a key whose value somebody has written down.
 func (r *Recipe) appendGiven(key []byte, a Attribute, value string) ([]byte, error) {
 	if a.kind == kindIP {
-		addr, err := parseClient(value)
+		addr, err := r.parseClient(a, value)
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +137,22 @@ func (r *Recipe) appendGiven(key []byte, a Attribute, value string) ([]byte, err
 	case a.named():
 		text = appendFolded(nil, []byte(value))
 	case a.kind == kindHost:
-		text = []byte(strings.ToLower(value))
-	case r.loose && (a.kind == kindPath || a.kind == kindPathName):
+		host, err := NormalHost(value)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no host: %w", value, err)
+		}
+		text = []byte(host)
+	case a.kind == kindPath:
+		normal := NormalPath
+		if r.loose {
+			normal = LoosePath
+		}
+		path, err := normal(value)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no path: %w", value, err)
+		}
+		text = []byte(path)
+	case r.loose && a.kind == kindPathName:
 		text = []byte(foldCase(value))
 	default:
 		text = []byte(value)
@@ -151,16 +165,26 @@ func (r *Recipe) appendGiven(key []byte, a Attribute, value string) ([]byte, err
 	return append(key, text...), nil
 }
 
-// parseClient reads an address, or the prefix of one.
-func parseClient(text string) (netip.Addr, error) {
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Addr(), nil
-	}
-	addr, err := netip.ParseAddr(text)
+// parseClient reads an address, or the prefix that makes one client by a. One that
+// holds several is refused: whoever blocks 10.0.0.0/8 would block one address.
+func (r *Recipe) parseClient(a Attribute, text string) (netip.Addr, error) {
+	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%q is no IP address", text)
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("%q is no IP address", text)
+		}
+		return addr, nil
 	}
-	return addr, nil
+	addr, each := p.Addr(), "address"
+	part, _ := appendAddr(nil, addr, int(a.bits), r.ipv6Bits)
+	if len(part) == 0 || p.Bits() >= int(part[0]) {
+		return addr, nil
+	}
+	if bits := int(part[0]); bits < addr.BitLen() {
+		each = fmt.Sprintf("/%d", bits)
+	}
+	return netip.Addr{}, fmt.Errorf("%s is many clients, and the rule counts each %s by itself; give one, or refuse all of them with block: in the file", text, each)
 }
 
 // ByAddress reports whether KeyName names every key of r that a request has.

@@ -41,6 +41,10 @@ func TestFindKeyIsTheKeyOfARequest(t *testing.T) {
 		{"key: ip/24", []string{"192.0.2.200"}, false, "192.0.2.0/24"},
 		{"key: global", nil, false, "global"},
 		{"key: host", []string{"API.example.com"}, false, ""},
+		{"key: host", []string{"api.example.com.:8080"}, false, ""},
+		{"key: path", []string{"/u/7"}, false, ""},
+		{"key: path", []string{"//u/./%37/"}, false, ""},
+		{"key: ip", []string{"192.0.2.9/32"}, false, "192.0.2.9"},
 		{"key: header.X-Key", []string{"a b"}, false, ""},
 		{"key: [ip, header.X-Key]", []string{"192.0.2.9", "a b"}, false, ""},
 		{"key: [header.X-Key, global, query.q]", []string{"a b", "1"}, false, ""},
@@ -98,6 +102,10 @@ func TestFindKeySaysWhatIsWrong(t *testing.T) {
 		{[]string{"192.0.2.1"}, false, "give a value for header.X-Key"},
 		{[]string{"192.0.2.1", "a", "b"}, false, "1 values too many"},
 		{[]string{"x", "a"}, false, `"x" is no IP address`},
+		{[]string{"10.0.0.0/8", "a"}, false, "10.0.0.0/8 is many clients, and the rule counts each address by itself"},
+		{[]string{"192.0.2.0/31", "a"}, false, "192.0.2.0/31 is many clients"},
+		{[]string{"2001:db8::/63", "a"}, false, "2001:db8::/63 is many clients, and the rule counts each /64 by itself"},
+		{[]string{"10.0.0.0/8"}, true, "10.0.0.0/8 is many clients"},
 		{[]string{"192.0.2.1", " "}, false, "is a missing key"},
 		{[]string{"id:12"}, false, "32 hexadecimal digits"},
 		{[]string{"id:" + strings.Repeat("x", 32)}, false, "32 hexadecimal digits"},
@@ -107,6 +115,22 @@ func TestFindKeySaysWhatIsWrong(t *testing.T) {
 	} {
 		if _, err := set.FindKey(r, c.values, c.missing); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.values, err, c.want)
+		}
+	}
+}
+
+func TestFindKeyRefusesWhatNoRequestCanHave(t *testing.T) {
+	f := &Facts{Method: "GET", Host: "a", Path: "/", Client: someone}
+	for key, values := range map[string][]string{
+		"key: host":  {"a..b", "a b", ""},
+		"key: path":  {"login", "/a/..%2fb", "/%zz", "/a//../b"},
+		"key: ip/24": {"192.0.0.0/16"},
+	} {
+		set, r, _ := hitOf(t, key, f)
+		for _, value := range values {
+			if _, err := set.FindKey(r, []string{value}, false); err == nil {
+				t.Errorf("%s: %q is taken", key, value)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,9 @@ rules:
   - { name: refunds, key: header.X-Key, limit: 10/h, refund: { status: 5xx } }
   - { name: tiers, limit: 10/m, tiers: { vip: { limit: 20/m } } }
   - { name: slots, concurrency: 5 }
+  - { name: queue, limit: 1/s, algorithm: leaky_bucket, max_wait: 20s }
+  - { name: trial, limit: 100/m, candidate: { limit: 7/m } }
+  - { name: punishes, match: /strict, limit: 1/h, penalty: { after: 2/m, block: 10m } }
 `
 
 var noon = limit.InstantOf(time.Date(2026, 5, 1, 12, 20, 0, 0, time.UTC))
@@ -49,28 +53,43 @@ func levelsSet(t testing.TB, text string) *Set {
 }
 
 // ask lets the requests of a client in or not, at an instant, and returns what each
-// rule has left.
+// rule, and each candidate, has left.
 func ask(s *Set, client string, at limit.Instant, n int, vip bool) map[string]int64 {
-	f := &Facts{Method: "GET", Host: "a", Path: "/", RawPath: "/", Client: netip.MustParseAddr(client), Header: http.Header{"X-Key": {client}}}
+	left, _ := askFor(s, "/", client, at, n, vip)
+	return left
+}
+
+// askFor is ask for a path. It returns the last verdict, too.
+func askFor(s *Set, path, client string, at limit.Instant, n int, vip bool) (left map[string]int64, v limit.Verdict) {
+	f := &Facts{Method: "GET", Host: "a", Path: path, RawPath: path, Client: netip.MustParseAddr(client), Header: http.Header{"X-Key": {client}}}
 	if vip {
 		f.Header.Set("X-Vip", "yes")
 	}
 	f.SetBody(Body{State: BodyWhole})
-	left := map[string]int64{}
+	left = map[string]int64{}
 	for range n {
 		hits := s.Match(f, nil)
-		claims := make([]limit.Claim, len(hits))
+		claims, names := make([]limit.Claim, 0, 2*len(hits)), []string(nil)
 		for i := range hits {
-			hits[i].Claim(&claims[i])
-			claims[i].Tag = int32(i)
+			var c limit.Claim
+			hits[i].Claim(&c)
+			c.Tag = int32(len(names))
+			claims, names = append(claims, c), append(names, hits[i].Rule.Name)
+			if hits[i].Plan.Candidate != nil {
+				c = limit.Claim{}
+				hits[i].Trial(&c)
+				c.Tag = int32(len(names))
+				claims, names = append(claims, c), append(names, hits[i].Rule.Name+" (candidate)")
+			}
 		}
-		g, _ := (&limit.Limiter{}).Acquire(context.Background(), at, claims)
+		var g limit.Grant
+		g, v = (&limit.Limiter{}).Acquire(context.Background(), at, claims)
 		for i := range claims {
-			left[hits[claims[i].Tag].Rule.Name] = claims[i].Result.Remaining
+			left[names[claims[i].Tag]] = claims[i].Result.Remaining
 		}
 		g.Done(at, nil)
 	}
-	return left
+	return left, v
 }
 
 func levelBytes(t testing.TB, s *Set, at limit.Instant) []byte {
@@ -106,6 +125,54 @@ func TestLevelsGoOnInAnotherProcess(t *testing.T) {
 	}
 }
 
+// Whom a rule has blocked waits in the next process for the rest of that time, unless
+// its penalty is gone.
+func TestABlockGoesOnInAnotherProcess(t *testing.T) {
+	old := levelsSet(t, levelsFile)
+	if _, v := askFor(old, "/strict", "192.0.2.1", noon, 4, false); v.OK || v.Wait != time.Hour { // 1/h: what is longer
+		t.Fatalf("%+v", v)
+	}
+	data := levelBytes(t, old, noon)
+	for text, want := range map[string]time.Duration{
+		levelsFile: 57 * time.Minute, // the limit itself has nothing before
+		strings.Replace(levelsFile, "limit: 1/h, penalty: { after: 2/m, block: 10m }", "limit: 100/s, penalty: { after: 5/m, block: 1m }", 1): 7 * time.Minute,
+		strings.Replace(levelsFile, "limit: 1/h, penalty: { after: 2/m, block: 10m }", "limit: 100/s", 1):                                     0,
+	} {
+		s := levelsSet(t, text)
+		at := noon.Add(3 * time.Minute)
+		if _, err := s.ReadLevels(bytes.NewReader(data), int64(len(data)), at); err != nil {
+			t.Fatal(err)
+		}
+		if _, v := askFor(s, "/strict", "192.0.2.1", at, 1, false); v.Wait != want {
+			t.Errorf("%s\n%+v, want a wait of %v", text, v, want)
+		}
+	}
+}
+
+// A file of before there were penalties and candidates in it is read.
+func TestLevelsOfTheFirstFormat(t *testing.T) {
+	data, err := os.ReadFile("testdata/levels-1") // of levelsFile as it was: six requests of .1 and three of .2, a vip
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := levelsSet(t, levelsFile)
+	read, err := s.ReadLevels(bytes.NewReader(data), int64(len(data)), noon)
+	if err != nil || read.Lost != 0 || read.Afresh != nil || read.Keys != 14 {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	for client, used := range map[string]int64{"192.0.2.1": 6, "192.0.2.2": 3, "192.0.2.3": 0} {
+		left := ask(s, client, noon, 1, client == "192.0.2.2")
+		got := map[string]int64{}
+		for _, name := range []string{"bucket", "gcra", "fixed", "log", "refunds", "sliding"} {
+			got[name] = left[name]
+		}
+		want := map[string]int64{"bucket": 9 - used, "gcra": 9 - used, "fixed": 9 - used, "log": 9 - used, "refunds": 9 - used, "sliding": 99 - used}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", client, diff)
+		}
+	}
+}
+
 func TestRulesThatCountInAnotherWayStartAfresh(t *testing.T) {
 	old := levelsSet(t, levelsFile)
 	ask(old, "192.0.2.1", noon, 6, false)
@@ -123,7 +190,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"gcra", "fixed", "sliding", "log", "refunds", "tiers (tier vip)"}; !slices.Equal(read.Afresh, want) || read.Keys != 2 {
+	if want := []string{"gcra", "fixed", "sliding", "log", "refunds", "tiers (tier vip)", "queue", "trial", "trial (candidate)", "punishes"}; !slices.Equal(read.Afresh, want) || read.Keys != 2 {
 		t.Errorf("%d keys; afresh %v, want %v", read.Keys, read.Afresh, want)
 	}
 	want := map[string]int64{"bucket": 1, "gcra": 9, "fixed": 9, "log": 9, "tiers": 13}
@@ -154,7 +221,7 @@ func TestLevelsThatAreNoneAreRefusedAsAWhole(t *testing.T) {
 		"empty":       {nil, "damaged or cut off"},
 		"foreign":     {[]byte("upstream: http://a\nrules: []\n"), "no levels of a gateway"},
 		"zeros":       {make([]byte, 100_000), "no levels of a gateway"},
-		"newer":       {sealed("gateway levels 2\n" + string(good[17:])), "another version"},
+		"newer":       {sealed("gateway levels 3\n" + string(good[17:])), "another version"},
 		"truncated":   {good[:len(good)-1], "damaged or cut off"},
 		"half":        {good[:len(good)/2], "damaged or cut off"},
 		"head":        {good[:20], "damaged or cut off"},

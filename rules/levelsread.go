@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -37,7 +38,10 @@ func (s *Set) ReadLevels(r io.ReaderAt, size int64, now limit.Instant) (LevelsRe
 		return LevelsRead{}, err
 	}
 	l := levelReader{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size-sha256.Size), 256<<10), now: now}
-	l.skip(len(levelsMagic + levelsFormat))
+	l.skip(len(levelsMagic))
+	var format [len(levelsFormat)]byte
+	l.full(format[:])
+	l.first = string(format[:]) == levelsFormat1
 	var secret limit.Secret
 	l.full(secret[:])
 	var at [8]byte
@@ -77,7 +81,7 @@ func checkLevels(r io.ReaderAt, size, most int64) error {
 		return errDamaged
 	case !ok:
 		return errNoLevels
-	case string(format) != levelsFormat && len(format) == len(levelsFormat):
+	case len(format) == len(levelsFormat) && string(format) != levelsFormat && string(format) != levelsFormat1:
 		return errors.New("another version of the gateway has written it, in a format that this one does not read")
 	case size < int64(len(head)+sha256.Size):
 		return errDamaged
@@ -100,13 +104,14 @@ func checkLevels(r io.ReaderAt, size, most int64) error {
 
 // levelReader reads the parts of a file of levels. Its first error stays.
 type levelReader struct {
-	r    *bufio.Reader
-	now  limit.Instant
-	past limit.Past
-	to   *limit.Table // of the section; nil for a rule that starts afresh
-	read LevelsRead
-	e    limit.Level
-	err  error
+	r     *bufio.Reader
+	now   limit.Instant
+	first bool // it is of format 1
+	past  limit.Past
+	to    *limit.Table // of the section; nil for a rule that starts afresh
+	read  LevelsRead
+	e     limit.Level
+	err   error
 }
 
 func (l *levelReader) fail() {
@@ -179,23 +184,39 @@ func (l *levelReader) text() string {
 
 // section begins the levels of a Table.
 func (l *levelReader) section(s *Set) {
-	rule, tier, identity, numbers := l.text(), l.text(), l.text(), l.text()
+	rule, tier, identity, numbers, penalty := l.text(), l.text(), l.text(), l.text(), ""
+	if !l.first {
+		penalty = l.text()
+	}
 	if l.err != nil {
 		return
 	}
-	p := s.Rule(rule).Plan(tier)
-	if l.to = nil; p != nil && p.Live.identity == identity && !p.Numbers.Slots {
+	p := s.Rule(rule).keptPlan(tier)
+	if l.to = nil; p != nil && p.Live.identity == identity && p.slots == nil {
 		l.to = p.Live.Table
-		l.past.Same = numbersText(p.Live.Table.Numbers()) == numbers
+		n := l.to.Numbers()
+		l.past.Same, l.past.SamePenalty = numbersText(n) == numbers, penaltyText(n) == penalty
 		return
 	}
 	name := rule
-	if tier != "" {
+	switch tier {
+	case "":
+	case candidateTier:
+		name += " (candidate)"
+	default:
 		name += " (tier " + tier + ")"
 	}
 	if len(l.read.Afresh) < 100 {
 		l.read.Afresh = append(l.read.Afresh, strings.ToValidUTF8(name, "?"))
 	}
+}
+
+// keptPlan returns the plan of which a file has the levels under a tier, or nil.
+func (r *Rule) keptPlan(tier string) *Plan {
+	if r != nil && tier == candidateTier {
+		return r.Base.Candidate
+	}
+	return r.Plan(tier)
 }
 
 // level puts back one level.
@@ -214,6 +235,10 @@ func (l *levelReader) level(tag byte) {
 	e.At, e.Used, e.Rem = l.instant(), l.signed(), l.unsigned()
 	if l.next(refundTag) {
 		e.Refunded = limit.Refunded{At: l.instant(), Used: l.signed(), Rem: l.unsigned()}
+	}
+	if l.next(punishTag) {
+		e.Punished = limit.Punished{At: l.instant(), Used: l.signed(), Rem: l.unsigned(), Until: l.instant(), Quiet: l.instant()}
+		e.Punished.Doublings = uint32(min(l.unsigned(), math.MaxUint32))
 	}
 	if l.next(listTag) {
 		for n := l.unsigned(); n > 0 && l.err == nil; n-- {

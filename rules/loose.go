@@ -105,7 +105,8 @@ func (p *Pattern) loosened() *Pattern {
 		if s.kind == segText || s.kind == segGlob {
 			s.text = foldCase(cutParams(s.text))
 			if s.kind == segGlob {
-				s.glob = newGlob(s.text)
+				glob := newGlob(s.text)
+				s.glob = &glob
 				if s.glob.exact() {
 					s.kind = segText
 				}

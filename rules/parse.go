@@ -13,7 +13,8 @@ type parser struct {
 	// compared is how much work comparing matches with each other has been.
 	compared int
 	asked    Facts // scratch for it
-	homeless bool  // some route wants an upstream, and there is none
+	owners   []int
+	homeless bool // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node
@@ -29,7 +30,8 @@ type parser struct {
 	// named are the places of groups in the file by name, used those that
 	// something asks for; when groupsBroken some may be missing, and when
 	// membersBroken something of what they list.
-	claimed                     bool // something asks for a claim of a token
+	claimed                     bool    // something asks for a claim of a token
+	ofProxies                   []*node // what looks at headers that only a trusted peer may set
 	named                       map[string]int
 	used                        map[string]bool
 	groupsBroken, membersBroken bool
@@ -283,9 +285,9 @@ func (p *parser) where() {
 	short, named := p.top.get("upstream"), p.top.get("upstreams")
 	switch {
 	case p.top.has("upstream") && p.top.has("upstreams"):
-		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside upstreams")
+		p.failAt(p.top.key("upstream"), "name it under upstreams", "upstream beside upstreams")
 	case p.top.has("upstream") && p.top.has("routes"):
-		p.failAt(p.top.keys["upstream"], "name it under upstreams", "upstream beside routes")
+		p.failAt(p.top.key("upstream"), "name it under upstreams", "upstream beside routes")
 	}
 	if short != nil {
 		p.upstream(short)
@@ -309,7 +311,7 @@ func (p *parser) where() {
 		only := p.file.Upstreams[0]
 		p.file.Routes = []RouteSpec{{Name: "/**", Upstream: only.Name, Pos: only.Pos}}
 	case len(p.file.Upstreams) > 1:
-		p.failAt(p.top.keys["upstreams"], "add routes: that name them", "no routes, but %d upstreams", len(p.file.Upstreams))
+		p.failAt(p.top.key("upstreams"), "add routes: that name them", "no routes, but %d upstreams", len(p.file.Upstreams))
 	}
 }
 
@@ -332,7 +334,7 @@ func (p *parser) who() {
 	if v := p.top.get("proxy_protocol"); v != nil {
 		p.file.ProxyProtocol = p.boolean(v, "proxy_protocol")
 		if p.file.ProxyProtocol && (p.top.lacks("trusted_proxies") || p.top.isEmptyList("trusted_proxies")) {
-			p.failAt(p.top.keys["proxy_protocol"], "name your balancers: trusted_proxies: [10.0.0.0/8]",
+			p.failAt(p.top.key("proxy_protocol"), "name your balancers: trusted_proxies: [10.0.0.0/8]",
 				"proxy_protocol without trusted_proxies: nobody could connect")
 		}
 	}

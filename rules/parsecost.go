@@ -16,16 +16,16 @@ func (p *parser) costs(c *section, r *RuleSpec) {
 	if v := c.get("count"); v != nil {
 		r.Count = p.returns(v, partCount, "count")
 		if r.Algorithm == concurrency {
-			p.failAt(c.keys["count"], "remove it", "count with concurrency: a slot always comes back when its request ends")
+			p.failAt(c.key("count"), "remove it", "count with concurrency: a slot always comes back when its request ends")
 		}
 	}
 	if v := c.get("refund"); v != nil {
 		r.Refund = p.returns(v, partRefund, "refund")
 		switch {
 		case r.Algorithm == concurrency:
-			p.failAt(c.keys["refund"], "remove it", "refund with concurrency: a slot always comes back when its request ends")
+			p.failAt(c.key("refund"), "remove it", "refund with concurrency: a slot always comes back when its request ends")
 		case c.has("count"):
-			p.failAt(c.keys["refund"], "keep one of the two", "refund with count: every answer that count does not name gives back already")
+			p.failAt(c.key("refund"), "keep one of the two", "refund with count: every answer that count does not name gives back already")
 		}
 	}
 	if v := c.get("fail"); v != nil {
@@ -36,7 +36,7 @@ func (p *parser) costs(c *section, r *RuleSpec) {
 // cost reads a number, a map from patterns to numbers, or {header, reserve, max}.
 func (p *parser) cost(c *section, v *node, r *RuleSpec) {
 	if r.Algorithm == concurrency {
-		p.failAt(c.keys["cost"], "remove it", "cost with concurrency: a request takes one slot")
+		p.failAt(c.key("cost"), "remove it", "cost with concurrency: a request takes one slot")
 		return
 	}
 	if v.shape != mapping {

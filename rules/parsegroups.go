@@ -108,7 +108,7 @@ func (p *parser) groupAttribute(key *node, what string) (Attribute, bool) {
 	case a.kind == kindGlobal, a.kind == kindPathName, a.kind == kindRoute:
 		p.failAt(key, "use what tells clients apart, like ip or header.<Name>", "%s in %s says nothing of a client", quote(key.text), what)
 	default:
-		p.verifies(key, a)
+		p.looksAt(key, a)
 		return a, true
 	}
 	return a, false

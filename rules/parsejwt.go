@@ -14,7 +14,7 @@ func (p *parser) jwt(n *node) {
 		switch {
 		case !c.has(name):
 		case j.Setting != "":
-			p.failAt(c.keys[name], "keep one of the two; a jwks_file may hold keys of several kinds", "%s with %s in jwt", name, j.Setting)
+			p.failAt(c.key(name), "keep one of the two; a jwks_file may hold keys of several kinds", "%s with %s in jwt", name, j.Setting)
 			return
 		default:
 			j.Setting = name
@@ -87,9 +87,12 @@ func (p *parser) tokenKeys(j *JWT, v *node) bool {
 	return false
 }
 
-// verifies reports an attribute at n that is a claim, in a file that does not say how
-// tokens are verified.
-func (p *parser) verifies(n *node, a Attribute) {
+// looksAt notes that something looks at an attribute, at n, and reports one that is a
+// claim in a file that does not say how tokens are verified.
+func (p *parser) looksAt(n *node, a Attribute) {
+	if a.ofProxy() {
+		p.ofProxies = append(p.ofProxies, n)
+	}
 	if a.kind != kindJWT {
 		return
 	}

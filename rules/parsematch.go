@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // match reads a match: a pattern, a map (all of) or a list (any of). It returns
@@ -95,7 +96,7 @@ func (p *parser) valueIs(key, value *node, what string) (Is, bool) {
 		p.fail(line, col, width, err.Hint, "%s: %s", quote(name), err.Msg)
 		return Is{}, false
 	}
-	p.verifies(key, attribute)
+	p.looksAt(key, attribute)
 	parse := ParseGlob
 	if attribute.named() {
 		parse = func(text string) (Glob, *TextError) { return ParseGlob(string(appendFolded(nil, []byte(text)))) }
@@ -223,10 +224,14 @@ func (s *source) prefixes(n *node, what string) Prefixes {
 
 // matchText writes a match as it is in the file, on one line and shortened.
 func matchText(n *node) string {
+	const short = 80
+	if text := n.written(); n.shape == scalar && len(text) <= short && utf8.ValidString(text) {
+		return text
+	}
 	var b strings.Builder
 	writeFlow(&b, n, true)
-	if text := []rune(b.String()); len(text) > 80 {
-		return string(text[:79]) + "…"
+	if text := []rune(b.String()); len(text) > short {
+		return string(text[:short-1]) + "…"
 	}
 	return b.String()
 }

@@ -44,7 +44,7 @@ func (p *parser) balance(n *node, u *Upstream) {
 	case a.IsGlobal():
 		p.failAt(v, "", "hash global: it is the same for every request, so one server would get them all")
 	default:
-		p.verifies(v, a)
+		p.looksAt(v, a)
 		u.Balance, u.Hash = "hash", a
 		if p.hashes == nil {
 			p.hashes = map[string]*node{}
@@ -98,7 +98,7 @@ func (p *parser) reach(c *section, u *Upstream) {
 		p.upstreamTLS(v, &u.TLS)
 		secure := func(s Server) bool { return s.URL.Scheme == "https" }
 		if len(u.Servers) > 0 && !slices.ContainsFunc(u.Servers, secure) {
-			p.failAt(c.keys["tls"], "write https:// in its servers", "tls%s, which has no https server", c.where)
+			p.failAt(c.key("tls"), "write https:// in its servers", "tls%s, which has no https server", c.where)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (p *parser) upstreamTLS(n *node, t *UpstreamTLS) {
 	}
 	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
 		if c.has(pair[0]) && c.lacks(pair[1]) {
-			p.failAt(c.keys[pair[0]], "add "+pair[1]+":", "%s without %s", pair[0], pair[1])
+			p.failAt(c.key(pair[0]), "add "+pair[1]+":", "%s without %s", pair[0], pair[1])
 		}
 	}
 	if v := c.get("server_name"); v != nil {
@@ -149,7 +149,7 @@ func (p *parser) filePath(n *node, what string) FilePath {
 		p.failAt(n, "", "%s: no path", what)
 		return FilePath{}
 	}
-	at := p.report(n.line, n.col, p.width(n), "", "")
+	at := p.report(n.line(), n.col(), p.width(n), "", "")
 	f := FilePath{Path: text, Pos: at.Pos, Len: at.Len, excerpt: at.excerpt, caret: at.caret}
 	if !filepath.IsAbs(text) {
 		f.Path = filepath.Join(p.folder(), text)

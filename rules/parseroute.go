@@ -60,7 +60,7 @@ func (p *parser) answersItself(c *section, where string) bool {
 		switch {
 		case !c.has(name):
 		case answer != "":
-			p.failAt(c.keys[name], "remove one", "%s beside %s%s: a route has one answer", name, answer, where)
+			p.failAt(c.key(name), "remove one", "%s beside %s%s: a route has one answer", name, answer, where)
 		default:
 			answer = name
 		}
@@ -69,11 +69,11 @@ func (p *parser) answersItself(c *section, where string) bool {
 		return false
 	}
 	if c.has("upstream") {
-		p.failAt(c.keys["upstream"], "remove one", "upstream beside %s%s: a route has one answer", answer, where)
+		p.failAt(c.key("upstream"), "remove one", "upstream beside %s%s: a route has one answer", answer, where)
 	}
 	for _, name := range []string{"strip_prefix", "rewrite", "timeout"} {
 		if c.has(name) {
-			p.failAt(c.keys[name], "remove it", "%s beside %s%s: nothing goes to an upstream", name, answer, where)
+			p.failAt(c.key(name), "remove it", "%s beside %s%s: nothing goes to an upstream", name, answer, where)
 		}
 	}
 	if v := c.get("headers"); v != nil {
@@ -91,7 +91,7 @@ func (p *parser) routePath(c *section, r *RouteSpec, where string) {
 	}
 	if v := c.get("rewrite"); v != nil {
 		if c.has("strip_prefix") {
-			p.failAt(c.keys["rewrite"], "write the path that is left as {path.rest}", "rewrite beside strip_prefix%s", where)
+			p.failAt(c.key("rewrite"), "write the path that is left as {path.rest}", "rewrite beside strip_prefix%s", where)
 		}
 		p.rewrite(v, r)
 	}

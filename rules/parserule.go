@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	ruleName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	ruleName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) // see isRuleName
 	upstreamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 )
 
@@ -24,26 +24,43 @@ func (p *parser) rules(n *node) {
 			named++
 		}
 	}
-	first := make(map[string]Pos, named)
-	p.file.Rules = slices.Grow(p.file.Rules, named) // they are large, and are not to be moved as they become more
+	first := make(map[string]*node, named)
+	list := slices.Grow(p.file.Rules, named) // they are large, and are neither to be moved as they become more, nor copied
+	var nameless RuleSpec
 	var pauses pauses
 	for i, item := range items {
 		pauses.step()
-		r := p.readRule(item, i)
+		r, n := &nameless, len(list)
+		if n < cap(list) {
+			r = &list[:n+1][n]
+		}
+		p.readRule(item, i, r)
 		p.rule = ""
 		if r.Name == "" {
 			continue
 		}
-		if pos, twice := first[r.Name]; twice {
+		at := item.named("name")
+		if before := first[r.Name]; before != nil {
 			p.rule = r.Name
-			at := item.named("name")
-			p.failAt(at, "counters belong to a name; give each rule its own", "rule name %s is used twice; the first is at %s", quote(r.Name), pos)
+			p.failAt(at, "counters belong to a name; give each rule its own", "rule name %s is used twice; the first is at %s", quote(r.Name), p.posOf(before))
 			p.rule = ""
 			continue
 		}
-		first[r.Name] = p.posOf(item.named("name"))
-		p.file.Rules = append(p.file.Rules, r)
+		first[r.Name] = at
+		list = list[:n+1]
 	}
+	p.file.Rules = list
+}
+
+// isRuleName reports whether ruleName takes text, which takes less time so.
+func isRuleName(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || i > 0 && (c == '-' || c == '_')) {
+			return false
+		}
+	}
+	return 0 < len(text) && len(text) <= 63
 }
 
 // named returns the value of a setting of a map, or the map itself.
@@ -56,21 +73,23 @@ func (n *node) named(name string) *node {
 	return n
 }
 
-// readRule reads the rule number i, counted from 0.
-func (p *parser) readRule(n *node, i int) RuleSpec {
-	r := RuleSpec{
+// readRule reads the rule number i, counted from 0, into r.
+func (p *parser) readRule(n *node, i int, r *RuleSpec) {
+	*r = RuleSpec{
 		MatchText: "/**", Algorithm: tokenBucket, Fail: "local", MaxKeys: p.file.MaxKeys, Reject: p.file.Reject, Pos: p.posOf(n),
 	}
 	name := n.named("name")
-	where := " in rule " + strconv.Itoa(i+1)
-	if name != n && name.shape == scalar && ruleName.MatchString(name.text) {
+	where := ""
+	if name != n && name.shape == scalar && isRuleName(name.text) {
 		r.Name, where = name.text, " in rule "+quote(name.text)
 		p.rule = r.Name
+	} else {
+		where = " in rule " + strconv.Itoa(i+1)
 	}
 	c := p.section(n, partRule, "a rule", where)
 	c.check()
 	if n.shape != mapping {
-		return r
+		return
 	}
 	p.ruleName(c, r.Name, where)
 	if v := c.get("match"); v != nil {
@@ -96,24 +115,23 @@ func (p *parser) readRule(n *node, i int) RuleSpec {
 	if v := c.get("reject"); v != nil {
 		r.Reject = p.reject(v, r.Reject, where)
 	}
-	p.key(c, &r)
-	p.calendar(c, &r)
-	p.maxWait(c, &r)
-	p.numbers(c, &r, where)
-	p.tiers(c, &r)
-	p.candidate(c, &r)
-	p.known(c, &r)
-	p.costs(c, &r)
-	p.penalty(c, &r)
-	p.turns(c, &r)
+	p.key(c, r)
+	p.calendar(c, r)
+	p.maxWait(c, r)
+	p.numbers(c, r, where)
+	p.tiers(c, r)
+	p.candidate(c, r)
+	p.known(c, r)
+	p.costs(c, r)
+	p.penalty(c, r)
+	p.turns(c, r)
 	if v := c.get("store"); v != nil {
 		if text, ok := p.textLike(v, "store", "memory"); ok && text != "memory" {
 			p.failAt(v, "write store: memory, or leave it out for the file's store", "store %s: a rule has only memory for itself", quote(text))
 		}
 		r.InProcess = true
 	}
-	p.countable(c, &r)
-	return r
+	p.countable(c, r)
 }
 
 // ruleName reports a name that is missing or bad.
@@ -132,15 +150,15 @@ func (p *parser) ruleName(c *section, name, where string) {
 
 // key reads key and missing.
 func (p *parser) key(c *section, r *RuleSpec) {
-	ip, _ := ParseAttribute("ip")
-	r.Key, r.KeyPos = []Attribute{ip}, r.Pos
+	r.KeyPos = r.Pos
 	at := c.node
 	if v := c.get("key"); v != nil {
 		at = v
 		r.KeyPos = p.posOf(v)
-		if parts := p.keyParts(v); len(parts) > 0 {
-			r.Key = parts
-		}
+		r.Key = p.keyParts(v)
+	}
+	if len(r.Key) == 0 {
+		r.Key = []Attribute{{kind: kindIP}}
 	}
 	if v := c.get("missing"); v != nil {
 		if text, ok := p.text(v, "missing"); ok {
@@ -150,7 +168,7 @@ func (p *parser) key(c *section, r *RuleSpec) {
 			} else if a, is := missing.Attribute(); is && text != "ip" && slices.Contains(r.Key, a) {
 				p.failAt(v, "name another attribute, or ip, skip or reject", "missing %s: it is what is missing", quote(text))
 			} else {
-				p.verifies(v, missing.attr)
+				p.looksAt(v, missing.attr)
 				r.Missing = missing
 			}
 		}
@@ -194,7 +212,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 		case slices.Contains(parts, a):
 			p.failAt(item, "remove it", "key %s is named twice", quote(text))
 		default:
-			p.verifies(item, a)
+			p.looksAt(item, a)
 			parts = append(parts, a)
 		}
 	}
@@ -204,7 +222,7 @@ func (p *parser) keyParts(v *node) []Attribute {
 // pathNames reports a path.<name> of the key that some pattern of the match does
 // not have.
 func (p *parser) pathNames(r *RuleSpec, at *node) {
-	for _, name := range NewRecipe(r.Key, r.Missing, p.file.IPv6Prefix).PathNames() {
+	for _, name := range pathNames(r.Key, r.Missing) {
 		switch without, ok := r.Match.Captures(name); {
 		case ok:
 		case without == "":
@@ -235,9 +253,9 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 	}
 	if burstNode != nil {
 		if r.Algorithm == leakyBucket {
-			p.failAt(c.keys["burst"], "remove it", "burst with leaky_bucket, which lets one request leave at a time")
+			p.failAt(c.key("burst"), "remove it", "burst with leaky_bucket, which lets one request leave at a time")
 		} else if !hasBurst(r.Algorithm) {
-			p.failAt(c.keys["burst"], "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
+			p.failAt(c.key("burst"), "remove it", "burst with %s, which lets its whole limit through at once", r.Algorithm)
 		} else if burst, ok := p.whole(burstNode, "burst", 1, maxNumber); ok {
 			to.Burst, to.BurstGiven = burst, true
 		}
@@ -281,19 +299,19 @@ func (p *parser) concurrency(c *section, v *node, r *RuleSpec) {
 	r.Algorithm = concurrency
 	p.slots(v, &r.PlanSpec)
 	if c.has("limit") {
-		p.failAt(c.keys["limit"], "make two rules of it", "limit with concurrency: a rule counts one or the other")
+		p.failAt(c.key("limit"), "make two rules of it", "limit with concurrency: a rule counts one or the other")
 	}
 	if c.has("burst") {
-		p.failAt(c.keys["burst"], "remove it", "burst with concurrency: so many requests may be in progress, however they come")
+		p.failAt(c.key("burst"), "remove it", "burst with concurrency: so many requests may be in progress, however they come")
 	}
 	if c.has("algorithm") {
-		p.failAt(c.keys["algorithm"], "remove it", "algorithm with concurrency: requests in progress are counted in one way")
+		p.failAt(c.key("algorithm"), "remove it", "algorithm with concurrency: requests in progress are counted in one way")
 	}
 	if c.has("calendar") {
-		p.failAt(c.keys["calendar"], "remove it", "calendar with concurrency: requests in progress are counted whatever the date")
+		p.failAt(c.key("calendar"), "remove it", "calendar with concurrency: requests in progress are counted whatever the date")
 	}
 	if c.has("max_wait") {
-		p.failAt(c.keys["max_wait"], "remove it", "max_wait with concurrency: nobody knows when a request ends")
+		p.failAt(c.key("max_wait"), "remove it", "max_wait with concurrency: nobody knows when a request ends")
 	}
 	for _, name := range []string{"limit", "burst", "algorithm"} {
 		c.get(name) // read, so that nothing else is said about it

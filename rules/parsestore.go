@@ -65,13 +65,13 @@ func (p *parser) redis(n *node) {
 	}
 	if v := c.get("password"); v != nil {
 		if s.Password.IsSet() {
-			p.failAt(c.keys["password"], "keep one of the two", "password, and one in url")
+			p.failAt(c.key("password"), "keep one of the two", "password, and one in url")
 		}
 		s.Password = p.secret(v, "password")
 	}
 	if v := c.get("ca"); v != nil {
 		if s.CA = p.filePath(v, "ca"); !s.TLS && len(s.Addrs) > 0 {
-			p.failAt(c.keys["ca"], "write rediss://", "ca for a store that is spoken to without TLS")
+			p.failAt(c.key("ca"), "write rediss://", "ca for a store that is spoken to without TLS")
 		}
 	}
 	if v := c.get("timeout"); v != nil {
@@ -114,7 +114,7 @@ func (p *parser) storeURLs(n *node, s *StoreSpec) {
 		one, err := parseStoreURL(text)
 		if err != nil {
 			msg, hint := item.origin.hide("url: "+err.Msg, err.Hint)
-			if e := p.fail(item.line, item.col, 1, hint, "%s", msg); strings.ContainsAny(text, "@?") {
+			if e := p.fail(item.line(), item.col(), 1, hint, "%s", msg); strings.ContainsAny(text, "@?") {
 				e.excerpt = "" // it may hold a password
 			}
 			continue
@@ -237,12 +237,6 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 	if !r.shares(p.file.Store) {
 		return
 	}
-	for _, name := range []string{"max_wait", "penalty", "calendar"} {
-		if c.has(name) {
-			p.failAt(c.keys[name], "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", name)
-			return
-		}
-	}
 	for plan := range r.plans() {
 		if plan.Rate.Permits == 0 && plan.Concurrency == 0 {
 			continue // which is an error by now
@@ -250,18 +244,17 @@ func (p *parser) countable(c *section, r *RuleSpec) {
 		if _, err := r.numbers(plan, nil); err != nil {
 			continue
 		}
-		if _, err := r.shared(plan, "", ""); err == nil {
+		if _, err := r.shared(plan, "", "", nil); err == nil {
 			continue
 		}
-		at, what := c.get("algorithm"), "algorithm "+r.Algorithm
-		if r.Algorithm == tokenBucket || r.Algorithm == gcra || isWindow(r.Algorithm) {
-			at, what = nil, "limit "+quote(plan.Limit)+": so large a number in so long a period"
+		const hint = "add store: memory to the rule, and each gateway counts it by itself"
+		plain := *r
+		plain.Penalty = PenaltySpec{}
+		if _, err := plain.shared(plan, "", "", nil); err == nil {
+			p.failAt(c.key("penalty"), hint, "penalty: so large a number in so long a period: the store cannot count it")
+		} else {
+			p.fail(plan.LimitPos.Line, plan.LimitPos.Col, 1, hint, "limit %s: so large a number in so long a period: the store cannot count it", quote(plan.Limit))
 		}
-		if at == nil {
-			p.fail(plan.LimitPos.Line, plan.LimitPos.Col, 1, "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", what)
-			return
-		}
-		p.failAt(at, "add store: memory to the rule, and each gateway counts it by itself", "%s: the store cannot count it", what)
 		return
 	}
 }

@@ -31,7 +31,7 @@ func (p *parser) tiers(c *section, r *RuleSpec) {
 func (p *parser) candidate(c *section, r *RuleSpec) {
 	if v := c.get("candidate"); v != nil {
 		r.Candidate = &PlanSpec{}
-		p.otherNumbers(v, c.keys["candidate"], partTrial, "candidate", r, r.Candidate)
+		p.otherNumbers(v, c.key("candidate"), partTrial, "candidate", r, r.Candidate)
 	}
 }
 
@@ -59,7 +59,7 @@ func (p *parser) otherNumbers(n, key *node, of part, what string, r *RuleSpec, t
 	if r.Algorithm == concurrency {
 		for _, name := range []string{"limit", "burst"} {
 			if c.has(name) {
-				p.failAt(c.keys[name], "write concurrency: …", "%s in %s of a rule that counts requests in progress", name, what)
+				p.failAt(c.key(name), "write concurrency: …", "%s in %s of a rule that counts requests in progress", name, what)
 			}
 		}
 		if v := c.get("concurrency"); v != nil {
@@ -70,7 +70,7 @@ func (p *parser) otherNumbers(n, key *node, of part, what string, r *RuleSpec, t
 		return
 	}
 	if c.has("concurrency") {
-		p.failAt(c.keys["concurrency"], "write limit: …, or make a rule of its own", "concurrency in %s of a rule with a limit", what)
+		p.failAt(c.key("concurrency"), "write limit: …, or make a rule of its own", "concurrency in %s of a rule with a limit", what)
 		return
 	}
 	p.rate(c, r, to, " in "+what)

@@ -26,7 +26,7 @@ func (p *parser) tls(n *node) {
 		p.certificates(v, t)
 	}
 	if c.lacks("domains") && c.lacks("certificates") {
-		p.failAt(p.top.keys["tls"], "add domains: [api.example.com], or certificates:", "tls without domains or certificates")
+		p.failAt(p.top.key("tls"), "add domains: [api.example.com], or certificates:", "tls without domains or certificates")
 	}
 	if v := c.get("email"); v != nil {
 		p.email(v, t)
@@ -40,7 +40,7 @@ func (p *parser) tls(n *node) {
 		}
 	}
 	if c.has("ca_root") && t.CAPublic {
-		p.failAt(c.keys["ca_root"], "name its directory: ca: https://ca.internal/acme/directory", "ca_root without a CA of your own in ca")
+		p.failAt(c.key("ca_root"), "name its directory: ca: https://ca.internal/acme/directory", "ca_root without a CA of your own in ca")
 	}
 	if v := c.get("redirect"); v != nil {
 		p.redirectFrom(v, t)
@@ -58,7 +58,7 @@ func (p *parser) idle(c *section, t *TLS) {
 		return
 	}
 	for _, name := range []string{"email", "ca", "ca_root", "storage"} {
-		if key := c.keys[name]; key != nil {
+		if key := c.key(name); key != nil {
 			p.idleTLS = append(p.idleTLS, key)
 		}
 	}
@@ -68,7 +68,7 @@ func (p *parser) clients(c *section, t *TLS) {
 	if v := c.get("client_auth"); v != nil {
 		p.oneOf(v, "client_auth", clientAuths, &t.ClientAuth)
 		if c.lacks("client_ca") {
-			p.failAt(c.keys["client_auth"], "add client_ca: with the authorities of your clients", "client_auth without client_ca")
+			p.failAt(c.key("client_auth"), "add client_ca: with the authorities of your clients", "client_auth without client_ca")
 		}
 	} else if t.ClientCA.Path != "" {
 		t.ClientAuth = "require"
@@ -229,7 +229,7 @@ func (p *parser) listening() {
 		p.file.Listen = []Listen{{Addr: ":443"}}
 	}
 	if len(p.file.Listen) > 0 && !slices.ContainsFunc(p.file.Listen, p.file.Secure) {
-		p.failAt(p.top.keys["listen"], `add ":443"`, "tls, but no address in listen speaks it")
+		p.failAt(p.top.key("listen"), `add ":443"`, "tls, but no address in listen speaks it")
 	}
 	if t.Redirect == nil {
 		return
@@ -249,7 +249,7 @@ func (p *parser) warnTLS() {
 		return
 	}
 	if !slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return portOf(l.Addr) == "443" || strings.HasPrefix(l.Addr, "systemd:") }) {
-		p.warnAt(p.top.values["listen"], `add ":443" to listen`, "requests to %s are sent to https, port 443, and nothing listens there", t.Redirect.Addr)
+		p.warnAt(p.top.value("listen"), `add ":443" to listen`, "requests to %s are sent to https, port 443, and nothing listens there", t.Redirect.Addr)
 	}
 }
 

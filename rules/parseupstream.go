@@ -148,5 +148,5 @@ func (p *parser) failServer(n *node, what, text string, err *TextError) {
 		return
 	}
 	msg, hint := n.origin.hide(what+": "+err.Msg, err.Hint)
-	p.fail(n.line, n.col, 1, hint, "%s", msg).excerpt = ""
+	p.fail(n.line(), n.col(), 1, hint, "%s", msg).excerpt = ""
 }

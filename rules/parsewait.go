@@ -12,10 +12,10 @@ func (p *parser) maxWait(c *section, r *RuleSpec) {
 	switch {
 	case c.has("concurrency"): // see concurrency
 	case v == nil && r.Algorithm == leakyBucket && c.lacks("max_wait"):
-		p.failAt(c.keys["algorithm"], "add max_wait: 1s", "leaky_bucket without max_wait: how long may a request wait for its turn?")
+		p.failAt(c.key("algorithm"), "add max_wait: 1s", "leaky_bucket without max_wait: how long may a request wait for its turn?")
 	case v == nil:
 	case isWindow(r.Algorithm):
-		p.failAt(c.keys["max_wait"], "use token_bucket or leaky_bucket, or remove it", "max_wait with %s, which gives nobody a turn", r.Algorithm)
+		p.failAt(c.key("max_wait"), "use token_bucket or leaky_bucket, or remove it", "max_wait with %s, which gives nobody a turn", r.Algorithm)
 	default:
 		var d time.Duration
 		switch p.duration(v, "max_wait", &d); {
@@ -53,11 +53,11 @@ func (p *parser) turns(c *section, r *RuleSpec) {
 	const hint = "use token_bucket, with max_wait if requests are to wait"
 	for _, name := range []string{"count", "refund"} {
 		if c.has(name) {
-			p.failAt(c.keys[name], hint, "%s with leaky_bucket: a request that has left has had its turn, whatever its answer", name)
+			p.failAt(c.key(name), hint, "%s with leaky_bucket: a request that has left has had its turn, whatever its answer", name)
 		}
 	}
 	if r.CostFrom.Header != "" {
-		p.failAt(c.keys["cost"], hint, "cost from an answer with leaky_bucket: how many turns a request takes must be known before it leaves")
+		p.failAt(c.key("cost"), hint, "cost from an answer with leaky_bucket: how many turns a request takes must be known before it leaves")
 	}
 }
 

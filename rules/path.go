@@ -71,7 +71,8 @@ func (p Path) Forward() string {
 
 // Cut returns what Forward does without its first segments, those of prefix,
 // which is a path in normal form. It reports whether the path is prefix or lies
-// below it. What is left begins with "/".
+// below it. What is left begins with "/", or is "": of /api is left nothing, of
+// /api/ a slash.
 func (p Path) Cut(prefix string) (rest string, ok bool) {
 	rest = p.Forward()
 	if prefix == "/" {
@@ -86,9 +87,6 @@ func (p Path) Cut(prefix string) (rest string, ok bool) {
 	for range strings.Count(prefix, "/") {
 		rest = strings.TrimLeft(rest, "/")
 		rest = rest[len(firstSegment(rest)):]
-	}
-	if rest == "" {
-		rest = "/"
 	}
 	return rest, true
 }
@@ -121,6 +119,17 @@ func isNormalPath(s string) bool {
 		}
 	}
 	return true
+}
+
+// isNormalSegment reports whether isNormalPath takes a path of this segment alone.
+func isNormalSegment(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '/', c == '%', c == '\\', c == ';', c == 0, c >= utf8.RuneSelf:
+			return false
+		}
+	}
+	return !isDots(s)
 }
 
 // isDots reports whether s is a dot segment.

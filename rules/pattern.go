@@ -29,7 +29,7 @@ type Pattern struct {
 type segment struct {
 	kind segmentKind
 	text string // of segText in normal form; the name of segName
-	glob Glob   // of segGlob
+	glob *Glob  // of segGlob
 }
 
 type segmentKind uint8
@@ -156,5 +156,5 @@ func (s *segment) covers(t *segment) bool {
 	case t.kind == segText:
 		return s.matches(t.text)
 	}
-	return s.kind == segGlob && t.kind == segGlob && s.glob.covers(t.glob)
+	return s.kind == segGlob && t.kind == segGlob && s.glob.covers(*t.glob)
 }

@@ -228,12 +228,12 @@ func textSegment(sent string) (segment, *TextError) {
 		pieces[i] = text
 	}
 	glob := newGlob(strings.Join(pieces, "*"))
-	return segment{kind: segGlob, text: glob.text, glob: glob}, nil
+	return segment{kind: segGlob, text: glob.text, glob: &glob}, nil
 }
 
 // literalSegment normalises the text of a segment, as that of a request is.
 func literalSegment(sent string) (string, *TextError) {
-	if isNormalPath("/" + sent) {
+	if isNormalSegment(sent) {
 		return sent, nil
 	}
 	e := &TextError{Len: len(sent)}

@@ -107,7 +107,7 @@ func (r *RuleSpec) compilePlan(tier string, spec *PlanSpec, ruleIdentity string,
 	var err error
 	if r.shares(store) {
 		here = r.share(spec, store.Replicas)
-		shared, err = r.shared(spec, tier, identity)
+		shared, err = r.shared(spec, tier, identity, zone)
 	}
 	numbers := limit.Numbers{}
 	if err == nil {

@@ -13,9 +13,8 @@ type section struct {
 	*source
 	node   *node
 	part   part
-	where  string // " in rule \"per-ip\"", for messages; "" at the top
-	values map[string]*node
-	keys   map[string]*node
+	where  string          // " in rule \"per-ip\"", for messages; "" at the top
+	empty  []string        // settings without a value, which has been reported
 	meant  map[string]bool // settings that are probably there, misspelled
 	unsure bool            // some name is unknown, and was not compared with any
 }
@@ -24,31 +23,32 @@ type section struct {
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
 	c := &section{source: s, node: n, part: p, where: where}
-	if p == partRule { // one is read after the other, and there may be thousands
-		if s.ruleValues == nil {
-			s.ruleValues, s.ruleKeys = map[string]*node{}, map[string]*node{}
-		}
-		clear(s.ruleValues)
-		clear(s.ruleKeys)
-		c.values, c.keys = s.ruleValues, s.ruleKeys
-	} else {
-		c.values, c.keys = make(map[string]*node, len(n.keys)), make(map[string]*node, len(n.keys))
-	}
 	if n.shape != mapping {
 		s.wrongShape(n, what, "a map of settings")
-		return c
-	}
-	for i, key := range n.keys {
-		c.keys[key.text], c.values[key.text] = key, n.items[i]
 	}
 	return c
 }
 
+// key returns the name of a setting as it is in the file, or nil. A map has few: to
+// look through them takes less than to make a table of them.
+func (c *section) key(name string) *node { return c.node.key(name) }
+
+// value returns the value of a setting as it is in the file, or nil.
+func (c *section) value(name string) *node {
+	for i, key := range c.node.keys {
+		if key.text == name {
+			return c.node.items[i]
+		}
+	}
+	return nil
+}
+
 // check reports the settings that the section's part has not.
 func (c *section) check() {
+	known := settings[c.part]
 	for _, key := range c.node.keys {
 		switch {
-		case slices.Contains(settings[c.part], key.text):
+		case slices.Contains(known, key.text):
 		case c.full():
 			c.unsure = true
 		default:
@@ -64,31 +64,32 @@ func (c *section) check() {
 // get returns the value of a setting; nil when it is not there, or cannot be
 // looked at, which has been reported then.
 func (c *section) get(name string) *node {
-	n := c.values[name]
+	n := c.value(name)
 	if n == nil || n.shape == broken {
 		return nil
 	}
 	if n.isNull() {
-		key := c.keys[name]
-		c.failAt(key, "give it a value, or remove the line", "%s%s has no value", quote(name), c.where)
-		delete(c.values, name) // reported once
+		if !slices.Contains(c.empty, name) {
+			c.failAt(c.key(name), "give it a value, or remove the line", "%s%s has no value", quote(name), c.where)
+			c.empty = append(c.empty, name)
+		}
 		return nil
 	}
 	return n
 }
 
 // has reports whether the setting is in the file, with whatever value.
-func (c *section) has(name string) bool { return c.keys[name] != nil }
+func (c *section) has(name string) bool { return c.key(name) != nil }
 
 // lacks reports whether the setting is to be missed: it is not in the file, nor
 // does anything look as if it was meant.
 func (c *section) lacks(name string) bool {
-	return c.keys[name] == nil && !c.meant[name] && !c.unsure && !c.node.partial && c.node.shape == mapping
+	return !c.has(name) && !c.meant[name] && !c.unsure && !c.node.partial && c.node.shape == mapping
 }
 
 // isEmptyList reports whether the setting is a list without items.
 func (c *section) isEmptyList(name string) bool {
-	v := c.values[name]
+	v := c.value(name)
 	return v != nil && v.shape == sequence && len(v.items) == 0
 }
 

@@ -27,7 +27,7 @@ func (s *Set) QueryKeys() []string { return s.namesRead(kindQuery, false) }
 func (s *Set) namesRead(k kind, matches bool) []string {
 	var names []string
 	note := func(a Attribute) {
-		if a.kind == k {
+		if a.kind == k && (len(names) == 0 || names[len(names)-1] != a.name) { // thousands of rules may read the same
 			names = append(names, a.name)
 		}
 	}

@@ -14,6 +14,25 @@ import (
 // the names of settings, show what they are for, and mark what Parse would refuse
 // as far as a schema can say it. It takes every file that Parse takes.
 func Schema() []byte {
+	return schemaOf("gateway.yaml", func(file object) {})
+}
+
+// IncludedSchema is Schema for the files that `include` names, which may have some of
+// the settings only.
+func IncludedSchema() []byte {
+	return schemaOf("a file that gateway.yaml includes", func(file object) {
+		all := file["properties"].(object)
+		some := object{}
+		for _, name := range includable {
+			some[name] = all[name]
+		}
+		clear(file)
+		maps.Copy(file, object{"type": "object", "properties": some, "additionalProperties": false})
+	})
+}
+
+// schemaOf returns the schema of a file; change makes another of that of the whole one.
+func schemaOf(title string, change func(file object)) []byte {
 	explanations := manual()
 	definitions := object{
 		"variable": object{"type": "string", "pattern": variesPattern},
@@ -32,8 +51,9 @@ func Schema() []byte {
 	}
 	definitions["clause"] = clause
 	file := partFile.schema(explanations[partFile])
+	change(file)
 	file["$schema"] = "http://json-schema.org/draft-07/schema#"
-	file["title"] = "gateway.yaml"
+	file["title"] = title
 	file["definitions"] = definitions
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -36,9 +36,11 @@ func schemaVerdict(schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(value)
 }
 
-func compiledSchema(t testing.TB) *jsonschema.Schema {
+func compiledSchema(t testing.TB) *jsonschema.Schema { return compileSchema(t, Schema()) }
+
+func compileSchema(t testing.TB, text []byte) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +127,34 @@ func TestTheSchemaTakesEveryGoodFile(t *testing.T) {
 	}
 }
 
+// The schema of included files and the decoder give one verdict on what they may have.
+func TestTheSchemaOfIncludedFiles(t *testing.T) {
+	schema := compileSchema(t, IncludedSchema())
+	const whole = "upstreams: { default: http://localhost:3000 }\ninclude: part.yaml\n"
+	for part, good := range map[string]bool{
+		"rules: [{ name: a, limit: 1/s }]":                                           true,
+		"groups: { vip: { ip: 192.0.2.1 } }\nrules: []":                              true,
+		"upstreams: { b: http://localhost:1 }\nroutes: [{ match: /b, upstream: b }]": true,
+		"rules: [{ name: a, limt: 1/s }]":                                            false,
+		"rules: { name: a }":                                                         false,
+		"upstream: http://localhost:1":                                               false,
+		"listen: :80":                                                                false,
+		"include: more.yaml":                                                         false,
+		"rule: []":                                                                   false,
+		"- rules":                                                                    false,
+	} {
+		o := goldenOutside
+		o.Include = func(string) []Included { return []Included{{Path: "part.yaml", Data: []byte(part)}} }
+		_, err := o.Parse("gateway.yaml", []byte(whole))
+		if marked := schemaVerdict(schema, []byte(part)); (err == nil) != good || (marked == nil) != good {
+			t.Errorf("%s: the decoder says %v, the schema %v; good: %v", part, err, marked, good)
+		}
+	}
+}
+
 // beyond are the faults that a schema cannot see, and why.
 var beyond = map[string][]string{
 	"names what another place of the file must have": {
-		"store-with-calendar", "store-with-leaky", "store-with-max-wait", "store-with-penalty",
 		"balance-hash-path-name", "balance-hash-path-name-not-in-every-pattern", "exempt-unknown-group", "group-jwt-without-jwt", "group-of-body-in-tiers", "key-body-of-get",
 		"key-path-name-not-in-every-pattern", "key-path-name-without-match", "key-jwt-without-jwt", "known-of-another-key", "known-unknown-group", "match-group-unknown", "match-jwt-without-jwt",
 		"missing-body-of-get", "missing-itself", "rewrite-captures", "route-unknown-group", "route-unknown-upstream", "route-url", "tiers-no-groups",
@@ -142,7 +168,7 @@ var beyond = map[string][]string{
 	"compares numbers with each other, or amounts in several units": {
 		"candidate-smaller-than-the-cost", "cost-can-never-pass", "cost-over-a-window", "cost-pattern-can-never-pass", "cost-pattern-over-a-tier", "cost-reserve-can-never-pass",
 		"cost-reserve-over-max", "duration-overflow", "health-interval-too-short", "health-timeout-over-interval", "health-timeout-zero",
-		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-timeout-long",
+		"limit-hundred-years", "limit-over-366d", "resolve-too-often", "size-too-large", "size-too-small", "store-limit-too-large", "store-penalty-too-large", "store-timeout-long",
 		"store-timeout-none", "tier-fills-too-slowly",
 		"tier-smaller-than-the-cost", "calendar-period-30d", "calendar-period-an-hour", "calendar-tier-period", "leaky-cost-can-never-pass",
 		"leaky-less-than-a-place", "leaky-max-wait-zero", "leaky-slower-than-a-minute", "leaky-tier-without-a-place", "max-wait-over-a-minute",
@@ -157,6 +183,9 @@ var beyond = map[string][]string{
 	},
 	"is in what a regular expression means": {
 		"regex-final-slash", "regex-lookahead", "regex-no-slash", "regex-repeats-too-often", "regex-star-alone", "regex-too-large", "regex-unclosed",
+	},
+	"names one of the few headers that no rule sees": {
+		"key-header-transfer-encoding", "match-header-trailer",
 	},
 	"counts bytes of a part, or items of a kind": {
 		"group-too-many-stars", "upstream-unix-long",

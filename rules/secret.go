@@ -175,7 +175,7 @@ func (p *parser) secret(n *node, what string) Secret {
 		switch v := c.get(name); {
 		case !c.has(name):
 		case s.Source != "":
-			p.failAt(c.keys[name], "keep one of the two", "%s with %s in %s: a secret comes from one place", name, s.Source, what)
+			p.failAt(c.key(name), "keep one of the two", "%s with %s in %s: a secret comes from one place", name, s.Source, what)
 			return Secret{}
 		default:
 			s.Source, at = name, v

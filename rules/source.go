@@ -58,8 +58,6 @@ type source struct {
 	foreign  bool // the file is none of ours: a $ means nothing in it
 	patterns int  // alternatives of all matches so far
 	regexps  int  // the size of all regular expressions so far
-	// The maps of the section of the rule that is being read.
-	ruleValues, ruleKeys map[string]*node
 	// harmless, unless it is nil, takes the nodes whose value can be shown wherever
 	// it comes from.
 	harmless map[*node]bool
@@ -114,7 +112,12 @@ func splitLines(text string) []string {
 
 // checkText refuses what cannot be in a YAML file, the first such place of it.
 func (s *source) checkText() {
+	var pauses pauses
 	for i, line := range s.lines {
+		pauses.step()
+		if isPlainASCII(line) {
+			continue
+		}
 		col := 0
 		for j, r := range line {
 			col++
@@ -133,6 +136,15 @@ func (s *source) checkText() {
 	}
 }
 
+func isPlainASCII(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
 func isBroken(text string) bool {
 	_, width := utf8.DecodeRuneInString(text)
 	return width == 1
@@ -142,7 +154,9 @@ func isBroken(text string) bool {
 // begin. It is never below half the number of values.
 func countMarks(lines []string) int {
 	marks := 0
+	var pauses pauses
 	for _, line := range lines {
+		pauses.step()
 		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") {
 			marks++
 			continue

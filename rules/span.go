@@ -9,7 +9,7 @@ import (
 
 // width returns how many characters n spans on its line, for the caret.
 func (s *source) width(n *node) int {
-	text := s.from(n.line, n.col)
+	text := s.from(n.line(), n.col())
 	switch {
 	case n.shape == mapping && len(n.keys) > 0 && !strings.HasPrefix(text, "{"):
 		return s.width(n.keys[0])
@@ -59,28 +59,28 @@ func (n *node) written() string {
 // that text is not in the file as it is (escapes, blocks), it is n's own place.
 func (s *source) within(n *node, off, size int) (line, col, width int) {
 	if off == 0 && size == len(n.text) || n.origin != nil {
-		return n.line, n.col, s.width(n)
+		return n.line(), n.col(), s.width(n)
 	}
-	text := s.from(n.line, n.col)
+	text := s.from(n.line(), n.col())
 	quote := 0
 	if raw, ok := quoted(text); ok {
 		text, quote = raw[1:len(raw)-1], 1
 		if text != n.text {
-			return n.line, n.col, s.width(n)
+			return n.line(), n.col(), s.width(n)
 		}
 	}
 	if off < 0 || size < 0 || off+size > len(n.text) || !strings.HasPrefix(text, n.text) {
-		return n.line, n.col, s.width(n)
+		return n.line(), n.col(), s.width(n)
 	}
-	col = n.col + quote + utf8.RuneCountInString(n.text[:off])
-	return n.line, col, max(1, utf8.RuneCountInString(n.text[off:off+size]))
+	col = n.col() + quote + utf8.RuneCountInString(n.text[:off])
+	return n.line(), col, max(1, utf8.RuneCountInString(n.text[off:off+size]))
 }
 
 // failAt adds an error about n.
 func (s *source) failAt(n *node, hint, format string, args ...any) {
 	if !s.full() {
 		msg, hint := n.origin.hide(fmt.Sprintf(format, args...), hint)
-		s.fail(n.line, n.col, s.width(n), hint, "%s", msg)
+		s.fail(n.line(), n.col(), s.width(n), hint, "%s", msg)
 	}
 }
 
@@ -103,4 +103,4 @@ func (s *source) failText(n *node, what string, e *TextError) {
 func (s *source) folder() string { return filepath.Dir(s.name) }
 
 // posOf returns the place of n.
-func (s *source) posOf(n *node) Pos { return s.pos(n.line, n.col) }
+func (s *source) posOf(n *node) Pos { return s.pos(n.line(), n.col()) }

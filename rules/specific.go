@@ -97,7 +97,7 @@ func (s *segment) meets(t *segment) bool {
 	case t.kind == segText:
 		return s.matches(t.text)
 	}
-	return s.glob.meets(&t.glob)
+	return s.glob.meets(t.glob)
 }
 
 // meets reports whether some text is taken by g and by h.

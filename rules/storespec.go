@@ -107,6 +107,9 @@ func (r *RuleSpec) share(spec *PlanSpec, n int64) PlanSpec {
 	}
 	s := *spec
 	s.Rate.Permits, s.Burst, s.Concurrency = part(s.Rate.Permits), part(s.Burst), (s.Concurrency+n-1)/n
+	for r.Algorithm == leakyBucket && s.Rate.Permits < spec.Rate.Permits && 1+r.places(&s) < r.mostTaken() {
+		s.Rate.Permits = min(2*s.Rate.Permits, spec.Rate.Permits)
+	}
 	return s
 }
 
@@ -119,9 +122,10 @@ func (r *RuleSpec) mostTaken() int64 {
 	return max(1, most)
 }
 
-// shared returns how a store counts spec. identity is that of the plan.
-func (r *RuleSpec) shared(spec *PlanSpec, tier, identity string) (*limit.Shared, error) {
-	n, err := r.numbers(spec, nil)
+// shared returns how a store counts spec. identity is that of the plan, zone that of
+// the rule's calendar, nil without one.
+func (r *RuleSpec) shared(spec *PlanSpec, tier, identity string, zone *limit.Zone) (*limit.Shared, error) {
+	n, err := r.numbers(spec, zone)
 	if err != nil {
 		return nil, err
 	}

@@ -172,11 +172,11 @@ func TestNoErrorShowsWhatAVariableHolds(t *testing.T) {
 	all := append([]string(nil), s.lines...)
 	for i := len(places) - 1; i >= 0; i-- { // from the end, so that columns stay
 		at := places[i]
-		from, width := s.offset(at.line, at.col), s.width(at)
+		from, width := s.offset(at.line(), at.col()), s.width(at)
 		replace := func(line string) string { return line[:from] + `"${STRAY}"` + string([]rune(line[from:])[width:]) }
-		all[at.line-1] = replace(all[at.line-1])
+		all[at.line()-1] = replace(all[at.line()-1])
 		lines := append([]string(nil), s.lines...)
-		lines[at.line-1] = replace(lines[at.line-1])
+		lines[at.line()-1] = replace(lines[at.line()-1])
 		for j := range 2 {
 			check(lines, strays[(5*i+17*j)%len(strays)], "in place of "+quote(at.text), s.posOf(at))
 		}

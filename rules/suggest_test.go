@@ -145,7 +145,7 @@ func TestEveryMisspellingOfAValueIsRecognised(t *testing.T) {
 		words := c
 		checkSuggestions(t, what, words, func(word string) string {
 			s := &source{lines: []string{word}}
-			s.oneOf(&node{shape: scalar, text: word, line: 1, col: 1}, what, c, new(string))
+			s.oneOf(&node{shape: scalar, text: word, row: 1, column: 1}, what, c, new(string))
 			return s.errs[0].Hint
 		})
 	}

@@ -39,7 +39,7 @@ func ReadTree(name string, data []byte) (*Tree, error) {
 }
 
 func (n *node) tree() *Tree {
-	t := &Tree{Line: n.line}
+	t := &Tree{Line: n.line()}
 	switch n.shape {
 	case scalar:
 		if n.word != wordNull {

@@ -21,20 +21,20 @@ func (p *parser) warnings() {
 		p.warnAt(key, "remove it, or add domains", "%s in tls without domains: no certificate is ordered", key.text)
 	}
 	if p.file.Timeouts.ReadHeader == 0 {
-		p.warnAt(p.top.values["timeouts"].named("read_header"), "", "read_header 0: slow clients hold connections for ever")
+		p.warnAt(p.top.value("timeouts").named("read_header"), "", "read_header 0: slow clients hold connections for ever")
 	}
 	if m := p.file.Exempt; m != nil && m.Everything() {
-		p.warnAt(p.top.values["exempt"], "", "exempt matches every request: no rule applies to anything")
+		p.warnAt(p.top.value("exempt"), "", "exempt matches every request: no rule applies to anything")
 	}
 	if p.file.JWT != nil && !p.claimed {
-		p.warnAt(p.top.keys["jwt"], "name a claim: key: jwt.sub", "jwt: nothing asks for a claim, so no token is verified")
+		p.warnAt(p.top.key("jwt"), "name a claim: key: jwt.sub", "jwt: nothing asks for a claim, so no token is verified")
 	}
 	if most := int64(10 << 20); p.file.BodyLimit > most {
-		p.warnAt(p.top.values["body_limit"], "", "body_limit %s: so much of each body waits in memory; more than %s is seldom needed to find a field",
+		p.warnAt(p.top.value("body_limit"), "", "body_limit %s: so much of each body waits in memory; more than %s is seldom needed to find a field",
 			sizeText(p.file.BodyLimit), sizeText(most))
 	}
 	if len(p.file.Rules) == 0 {
-		p.warnAt(p.top.values["rules"], "", "no rules: every request passes")
+		p.warnAt(p.top.value("rules"), "", "no rules: every request passes")
 	}
 	var pauses pauses
 	for i := range p.file.Rules {
@@ -67,8 +67,14 @@ func (p *parser) warnAt(n *node, hint, format string, args ...any) {
 func (p *parser) warnProxies() {
 	v4, v6 := p.file.TrustedProxies.Covers()
 	if v4 || v6 {
-		p.warnAt(p.top.values["trusted_proxies"], "list only your own proxies",
+		p.warnAt(p.top.value("trusted_proxies"), "list only your own proxies",
 			"trusted_proxies takes in every address: any client can choose the address it is counted by")
+	}
+	if p.file.TrustedProxies.Empty() {
+		for _, n := range p.ofProxies {
+			p.warnAt(n, "name your proxies in trusted_proxies; the client's address is then ip",
+				"%s: dropped from every request, since trusted_proxies is empty", n.text)
+		}
 	}
 	if !p.file.TrustedProxies.Empty() || slices.ContainsFunc(p.file.Listen, func(l Listen) bool { return !l.private() }) {
 		return
@@ -90,7 +96,8 @@ func (p *parser) warnRoutes() {
 	for i, r := range p.file.Routes {
 		used[r.Upstream] = true
 		catchAll = catchAll || r.Match.Everything()
-		for _, j := range p.file.byRoute.mayCover(r.Match, &p.asked) {
+		p.owners = p.file.byRoute.mayCover(r.Match, &p.asked, p.owners)
+		for _, j := range p.owners {
 			if j >= i {
 				break
 			}
@@ -101,8 +108,8 @@ func (p *parser) warnRoutes() {
 		}
 	}
 	p.warnPriority()
-	if v := p.top.values["routes"]; v != nil && !catchAll {
-		p.warnAt(p.top.keys["routes"], "a last route without match takes the rest", "no route takes everything: other requests are answered 404")
+	if v := p.top.value("routes"); v != nil && !catchAll {
+		p.warnAt(p.top.key("routes"), "a last route without match takes the rest", "no route takes everything: other requests are answered 404")
 	}
 	for _, u := range p.file.Upstreams {
 		if !used[u.Name] {
@@ -117,7 +124,7 @@ func (p *parser) warnPriority() {
 	if p.file.Overload.MaxInFlight > 0 {
 		return
 	}
-	routes := p.top.values["routes"]
+	routes := p.top.value("routes")
 	if routes == nil {
 		return
 	}
@@ -242,7 +249,8 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
-	for _, i := range p.file.byRule.mayCover(r.Match, &p.asked) {
+	p.owners = p.file.byRule.mayCover(r.Match, &p.asked, p.owners)
+	for _, i := range p.owners {
 		o := &p.file.Rules[i]
 		if o.Name != r.Name && !o.DryRun && good(o) && p.covers(o.Match, r.Match, true) {
 			return true
@@ -255,7 +263,7 @@ func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
 // likes by what it writes into a request.
 func (p *parser) chooses(r *RuleSpec) bool {
 	free := func(a Attribute) bool {
-		return a.ClientChosen() && !slices.ContainsFunc(r.Known, func(name string) bool { return p.file.Groups[p.named[name]].lists(a) })
+		return a.ClientChosen() && !(a.ofProxy() && p.file.TrustedProxies.Empty()) && !slices.ContainsFunc(r.Known, func(name string) bool { return p.file.Groups[p.named[name]].lists(a) })
 	}
 	if slices.ContainsFunc(r.Key, free) {
 		return true

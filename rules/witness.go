@@ -53,6 +53,7 @@ func (p *Pattern) examplePath() string {
 		return "/"
 	}
 	var b strings.Builder
+	b.Grow(len(p.text))
 	for i := range p.segs {
 		b.WriteByte('/')
 		switch s := &p.segs[i]; s.kind {
@@ -68,15 +69,15 @@ func (p *Pattern) examplePath() string {
 }
 
 // mayCover returns the places, ascending, of all matches of x that may take every
-// request that m takes. It uses f as scratch.
-func (x *index) mayCover(m *Match, f *Facts) []int {
+// request that m takes. It uses f as scratch, and owners for what it returns.
+func (x *index) mayCover(m *Match, f *Facts, owners []int) []int {
 	var found []uint32
 	if m.witness(f) {
 		found = x.find(f)
 	} else {
 		found = sorted(x.root.all(nil))
 	}
-	var owners []int
+	owners = owners[:0]
 	for _, n := range found {
 		if owner := int(x.ways[n].owner); len(owners) == 0 || owners[len(owners)-1] != owner {
 			owners = append(owners, owner)

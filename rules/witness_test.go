@@ -18,7 +18,7 @@ func TestWhateverCoversAMatchIsCompared(t *testing.T) {
 			if n.witness(&f) && !n.Matches(&f) {
 				t.Fatalf("%+v does not take its witness %+v", n, f)
 			}
-			compared := x.mayCover(n, &f)
+			compared := x.mayCover(n, &f, nil)
 			if !slices.IsSorted(compared) || len(slices.Compact(slices.Clone(compared))) != len(compared) {
 				t.Fatalf("compared %v", compared)
 			}
@@ -53,7 +53,7 @@ func TestWitnesses(t *testing.T) {
 // Every request has an address, so that of all of them is any.
 func TestAMatchOfAllAddressesIsCompared(t *testing.T) {
 	x := newIndexOf([]*Match{{Any: []Clause{clause(t, "ip: 0.0.0.0/0 ::/0")}}}, 1)
-	if got := x.mayCover(nil, &Facts{}); len(got) != 1 {
+	if got := x.mayCover(nil, &Facts{}, nil); len(got) != 1 {
 		t.Errorf("compared %v, want the one there is", got)
 	}
 }

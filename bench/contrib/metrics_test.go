@@ -39,6 +39,7 @@ admin: 127.0.0.1:0
 tls: { certificates: [{ cert: cert.pem, key: key.pem }] }
 upstreams: { api: { servers: [UPSTREAM], health: / } }
 overload: { max_in_flight: 1000 }
+store: { redis: { url: "redis://127.0.0.1:1", replicas: 2 } } # where there is none
 groups: { vip: { ip: 192.0.2.1 } }
 rules:
   - { name: a, limit: 1/h, tiers: { vip: { limit: 2/h } } }

@@ -19,7 +19,7 @@ type server struct {
 	commands atomic.Int64
 }
 
-func (s *server) acquire(claims []limit.Claim, peek bool) {
+func (s *server) acquire(claims []limit.Claim, intent limit.Intent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands.Add(1)
@@ -27,7 +27,7 @@ func (s *server) acquire(claims []limit.Claim, peek bool) {
 	for i := range claims {
 		c := &claims[i]
 		theirs := []limit.Claim{{Table: s.table, Gen: 1, Key: c.Key, N: c.N}}
-		if peek {
+		if intent != limit.ToTake {
 			s.limiter.Peek(now, theirs)
 		} else {
 			s.limiter.Acquire(context.Background(), now, theirs)
@@ -57,14 +57,14 @@ var errTimeout = errors.New("no answer in time")
 func (l *link) Up(*limit.Claim) bool { return true }
 
 // Acquire implements limit.Store.
-func (l *link) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) {
+func (l *link) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
 	begun := time.Now()
 	there, back := l.way(), l.way()
 	if rand.Float64() < l.loss {
 		return l.late()
 	}
 	time.Sleep(there)
-	l.to.acquire(claims, peek)
+	l.to.acquire(claims, a.Intent)
 	if rand.Float64() < l.loss || there+back > l.timeout {
 		return l.late()
 	}

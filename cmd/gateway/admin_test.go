@@ -28,6 +28,10 @@ func TestAdminAnswers(t *testing.T) {
 		{"GET", "/reload", 405, ""},
 		{"PUT", "/reload", 405, ""},
 		{"POST", "/metrics", 405, ""},
+		{"GET", "/debug/pprof/", 200, "goroutine"},
+		{"GET", "/debug/pprof/heap?debug=1", 200, "heap profile"},
+		{"GET", "/debug/pprof/profile?seconds=1", 200, ""},
+		{"DELETE", "/debug/pprof/heap", 405, ""},
 		{"GET", "/nowhere", 404, ""},
 	} {
 		a := g.control(c.method, c.path)
@@ -36,7 +40,7 @@ func TestAdminAnswers(t *testing.T) {
 		}
 	}
 	// The public side has none of it: these go to the upstream, under the rules.
-	for _, path := range []string{"/metrics", "/reload", "/healthz"} {
+	for _, path := range []string{"/metrics", "/reload", "/healthz", "/debug/pprof/"} {
 		if a := g.get(path); a.body != "ok" {
 			t.Errorf("%s on the public side: %d %.80q, want the upstream's answer", path, a.status, a.body)
 		}

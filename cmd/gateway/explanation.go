@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,8 +19,9 @@ import (
 type explanation struct {
 	Method  string            `json:"method"`
 	Host    string            `json:"host"`
-	Path    string            `json:"path"` // as rules see it
-	Sent    string            `json:"sent"` // as the client sent it
+	Path    string            `json:"path"`                 // as rules and routes see it
+	Loose   string            `json:"loose_path,omitempty"` // as rules see it with paths: loose
+	Sent    string            `json:"sent"`                 // as the client sent it
 	Client  string            `json:"client"`
 	Peer    string            `json:"peer"`
 	Blocked bool              `json:"blocked"`
@@ -99,7 +101,7 @@ func newExplanation(r *http.Request, e *proxy.Explained) *explanation {
 		Blocked: e.Blocked, Exempt: e.Exempt, Of: len(e.Tries), Rules: []ruleExplanation{},
 	}
 	if e.Facts != nil {
-		x.Host, x.Path, x.Client = e.Facts.Host, e.Facts.Path, e.Facts.Client.String()
+		x.Host, x.Path, x.Loose, x.Client = e.Facts.Host, e.Facts.Path, e.LoosePath, e.Facts.Client.String()
 	}
 	if e.Route != nil {
 		x.Route = &routeExplanation{Name: e.Route.Name, Upstream: e.Route.Upstream, Path: e.Path, Passed: []passedOne{}}
@@ -209,7 +211,11 @@ func (x *explanation) print(out io.Writer) {
 	if x.Client != x.Peer {
 		fmt.Fprintf(out, "the client is %s: %s is a trusted proxy and says so\n", x.Client, x.Peer)
 	}
-	if sent, _, _ := strings.Cut(x.Sent, "?"); sent != x.Path {
+	sent, _, _ := strings.Cut(x.Sent, "?")
+	switch {
+	case x.Loose != "" && x.Loose != x.Path:
+		fmt.Fprintf(out, "rules see the path as %s (paths: loose), routes as %s\n", x.Loose, x.Path)
+	case sent != x.Path:
 		fmt.Fprintf(out, "rules see the path as %s\n", x.Path)
 	}
 	x.printRoute(out)
@@ -227,7 +233,7 @@ func (x *explanation) printRoute(out io.Writer) {
 	}
 	to := "the gateway itself answers"
 	if x.Route.Upstream != "" {
-		to = fmt.Sprintf("to upstream %q as %s", x.Route.Upstream, x.Route.Path)
+		to = fmt.Sprintf("to upstream %q as %s", x.Route.Upstream, cmp.Or(x.Route.Path, "its base path, or /"))
 	}
 	fmt.Fprintf(out, "route %s, %s\n", x.Route.Name, to)
 	for _, p := range x.Route.Passed {

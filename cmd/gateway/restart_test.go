@@ -162,7 +162,7 @@ func TestAFileOfLevelsThatCannotBeUsedIsTold(t *testing.T) {
 	g.stop()
 	good, err := os.ReadFile(dir + "/levels")
 	do(t, err)
-	newer := bytes.Replace(good[:len(good)-sha256.Size], []byte("levels 1"), []byte("levels 9"), 1)
+	newer := bytes.Replace(good[:len(good)-sha256.Size], []byte("levels 2"), []byte("levels 9"), 1)
 	sum := sha256.Sum256(newer)
 	flipped := bytes.Clone(good)
 	flipped[len(good)/2] ^= 4

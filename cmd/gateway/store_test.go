@@ -135,6 +135,9 @@ func TestWithoutItsStoreARuleDoesWhatItsFailSays(t *testing.T) {
 		m[`gateway_rule_decisions_total{result="failed_closed",rule="closed",tier=""}`] != 101 {
 		t.Errorf("the metrics say %v", m)
 	}
+	if page := g.control("GET", "/").body; !strings.Contains(page, "away; rules do what their fail says") || !strings.Contains(page, "shared by 2") {
+		t.Errorf("the status page does not say that the store is away:\n%s", page)
+	}
 	server.Restart()
 	eventually(t, "the store is up", func() bool { return g.metrics()["gateway_store_up"] == 1 })
 	for _, path := range []string{"/open", "/closed", "/local"} {

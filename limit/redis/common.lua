@@ -1,6 +1,8 @@
 local spread, unpack, pack, fmod, floor, ceil, max, min = unpack, struct.unpack, struct.pack, math.fmod, math.floor, math.ceil, math.max, math.min
 local sub, byte = string.sub, string.byte
 local take, back, container = {}, {}, {}
+local penalty -- how refusals are counted, where they are
+local lines, lineUp, leaveLine -- whether requests may have to wait, and what then: see queue.lua
 
 -- up returns a/b rounded up. math.fmod is exact, a division is not.
 local function up(a, b)

@@ -107,6 +107,82 @@ func TestStepTables(t *testing.T) {
 			{1400 * ms, 2, true, 0, 0, 600 * ms},
 			{9 * time.Second, 3, true, 0, 0, time.Second},
 		}},
+		// Both edges of 30 March 2025 in Berlin, which has 23 hours: 87 days and 23 hours after
+		// start, and 88 days and 22 hours.
+		{"a day of the calendar", calendar(2, limit.Day, zone(t, "Europe/Berlin")), []step{
+			{0, 1, true, 1, 0, 23 * time.Hour}, // it is one o'clock there
+			{87*day + 23*time.Hour - us, 2, true, 0, 0, us},
+			{87*day + 23*time.Hour, 2, true, 0, 0, 23 * time.Hour},
+			{88*day + 22*time.Hour - us, 1, false, 0, us, us},
+			{88*day + 22*time.Hour - us, 3, false, 0, limit.Never, us},
+			{88*day + 22*time.Hour, 1, true, 1, 0, day},
+			{99 * day, 0, true, 2, 0, 0},
+		}},
+		{"a week of the calendar", calendar(5, limit.Week, zone(t, "UTC")), []step{
+			{0, 5, true, 0, 0, 5 * day}, // a Wednesday
+			{5*day - us, 1, false, 0, us, us},
+			{5 * day, 4, true, 1, 0, 7 * day},
+		}},
+		{"a month of the calendar", calendar(5, limit.Month, zone(t, "America/New_York")), []step{
+			{0, 5, true, 0, 0, 5 * time.Hour}, // it is still December there
+			{5*time.Hour - us, 1, false, 0, us, us},
+			{5 * time.Hour, 3, true, 2, 0, 31 * day},
+			{31*day + 5*time.Hour - us, 3, false, 2, us, us},
+			{31*day + 5*time.Hour, 5, true, 0, 0, 28 * day},
+			{(59*day + 5*time.Hour), 5, true, 0, 0, 31*day - time.Hour},
+			{(90*day + 4*time.Hour) - us, 1, false, 0, us, us},
+			{(90*day + 4*time.Hour), 1, true, 4, 0, 30 * day},
+		}},
+		// 10 a second, three places: one leaves at once, three 100, 200 and 300 ms later.
+		{"leaky bucket", leaky(10, time.Second, 350*ms), []step{
+			{0, 1, true, 3, 0, 100 * ms},
+			{0, 1, true, 2, 100 * ms, 200 * ms},
+			{0, 1, true, 1, 200 * ms, 300 * ms},
+			{0, 1, true, 0, 300 * ms, 50 * ms}, // with 400 ms ahead the next is one in 50
+			{0, 1, false, 0, 50 * ms, 50 * ms},
+			{50*ms - us, 1, false, 0, us, us},
+			{50 * ms, 1, true, 0, 350 * ms, 100 * ms},
+			{120 * ms, 1, false, 0, 30 * ms, 30 * ms},
+			{500 * ms, 1, true, 3, 0, 100 * ms},
+			{620 * ms, 1, true, 3, 0, 100 * ms}, // an idle bucket saves nothing up
+			{630 * ms, 1, true, 2, 90 * ms, 190 * ms},
+		}},
+		{"a leaky bucket of costs", leaky(10, time.Second, time.Second), []step{
+			{0, 3, true, 8, 0, 300 * ms},
+			{0, 1, true, 7, 300 * ms, 400 * ms},
+			{0, 5, true, 2, 400 * ms, 900 * ms},
+			{0, 3, false, 2, 100 * ms, 900 * ms},
+			{0, 2, true, 0, 900 * ms, 100 * ms},
+			{0, 12, false, 0, limit.Never, 100 * ms},
+			{0, 0, true, 0, 0, 100 * ms},
+		}},
+		{"7 a minute leave 8.571429 s apart", leaky(7, time.Minute, time.Minute), []step{
+			{0, 1, true, 7, 0, 8_571_428_572},
+			{0, 1, true, 6, 8_571_428_572, 17_142_857_143},
+			{0, 5, true, 1, 17_142_857_143, 60 * time.Second},
+			{0, 1, true, 0, 60 * time.Second, 8_571_428_572},
+		}},
+		{"a place in the last nanosecond of a wait", leaky(3, time.Second, 333_333_334), []step{
+			{0, 1, true, 1, 0, 333_333_334},
+			{0, 1, true, 0, 333_333_334, 333_333_333}, // when the wait is again what it was
+			{0, 1, false, 0, 333_333_333, 333_333_333},
+			{333_333 * us, 1, false, 0, 333, 333},
+			{333_334 * us, 1, true, 0, 333_332_667, 333_332_666},
+		}},
+		// Burst 2, a wait of 250 ms: two at once, two more after 100 and 200 ms.
+		{"a token bucket that lets requests wait", patient(10, time.Second, 2, 250*ms), []step{
+			{0, 1, true, 1, 0, 100 * ms},
+			{0, 1, true, 0, 0, 100 * ms},
+			{0, 1, true, 0, 100 * ms, 200 * ms},
+			{0, 1, true, 0, 200 * ms, 300 * ms},
+			{0, 1, false, 0, 50 * ms, 300 * ms},
+			{0, 2, false, 0, 150 * ms, 300 * ms},
+			{0, 3, false, 0, limit.Never, 300 * ms},
+			{50 * ms, 1, true, 0, 250 * ms, 350 * ms},
+			{400 * ms, 1, true, 0, 0, 100 * ms},
+			{600 * ms, 2, true, 0, 0, 100 * ms},
+			{800 * ms, 0, true, 2, 0, 0},
+		}},
 		{"slots", slotsOf(2), []step{
 			{0, 1, true, 1, 0, 0},
 			{0, 1, true, 0, 0, 0},
@@ -139,13 +215,27 @@ func drawSet(r *rapid.T) set {
 		rapid.SampledFrom([]time.Duration{us, 7 * us, time.Second, time.Minute, time.Hour, day}),
 		rapid.Map(rapid.Int64Range(1, int64(time.Minute/us)), func(n int64) time.Duration { return time.Duration(n) * us })).Draw(r, "per")
 	burst := rapid.OneOf(rapid.Just(permits), rapid.SampledFrom([]int64{1, 2, 1000}), rapid.Int64Range(1, 100)).Draw(r, "burst")
+	maxWait := min(limit.MaxWait, rapid.OneOf(
+		rapid.Map(rapid.Int64Range(0, 30), func(n int64) time.Duration { return time.Duration(n) * per / time.Duration(permits) }),
+		rapid.Map(rapid.Int64Range(0, int64(per)), func(n int64) time.Duration { return time.Duration(n) })).Draw(r, "wait"))
 	s := rapid.SampledFrom([]set{
 		bucket(permits, per, burst), gcra(permits, per, burst), fixed(permits, per), sliding(permits, per), logged(permits, per), slotsOf(permits),
+		leaky(permits, per, maxWait), patient(permits, per, burst, maxWait),
+		calendar(permits, rapid.SampledFrom([]limit.Span{limit.Day, limit.Week, limit.Month}).Draw(r, "span"),
+			zone(r, rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"}).Draw(r, "zone"))),
 	}).Draw(r, "algorithm")
+	if rapid.Bool().Draw(r, "penalty") {
+		long := time.Duration(rapid.OneOf(rapid.Int64Range(1, 10), rapid.Int64Range(1, 1_000_000_000)).Draw(r, "block")) * us
+		s = s.punished(rapid.Int64Range(1, 3).Draw(r, "refusals"), per, long, long*time.Duration(rapid.Int64Range(1, 9).Draw(r, "max")))
+	}
 	if b, err := s.make(); err != nil {
 		r.Skip("no such limit")
 	} else if sh, err := limit.NewShared("x", limit.Numbers{Bucket: b}); err != nil || sh.Terms.Grain != us {
 		r.Skip("no such numbers in a store")
+	} else if s.penalty != nil {
+		if sh, err := limit.NewShared("x", s.numbers(r)); err != nil || sh.Penalty.After.Grain != us {
+			r.Skip("no such penalty in a store")
+		}
 	}
 	return s
 }
@@ -159,6 +249,7 @@ type pair struct {
 	held          []*holding
 	ends          limit.Instant // when the store may forget the key; 0 when it has none
 	server        *redistest.Server
+	span          time.Duration // about which time goes by, beside that of waits
 }
 
 type holding struct {
@@ -175,17 +266,23 @@ func TestStoreDecidesLikeMemory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawSet(r)
 		p := &pair{set: s, memory: memory.rule(r, s), store: store.rule(r, s), server: server}
+		store.skew = rapid.SampledFrom([]time.Duration{0, 0, -10 * time.Second, 20 * time.Hour, -50 * day}).Draw(r, "skew")
+		if s.penalty != nil {
+			p.span = p.store.shared.Penalty.Max
+		}
 		p.store.shared.Returns = true // which a claim of a rule that gives nothing back is not
 		p.now = start.Add(time.Duration(rapid.Int64Range(0, 5000).Draw(r, "phase")) * us)
 		for range rapid.IntRange(1, 20).Draw(r, "events") {
 			p.pass(r)
-			switch rapid.SampledFrom([]string{"take", "take", "take", "back", "charge"}).Draw(r, "event") {
+			switch rapid.SampledFrom([]string{"take", "take", "take", "back", "charge", "hang up"}).Draw(r, "event") {
 			case "take":
 				p.take(r, p.units(r))
 			case "back":
 				p.settle(r, func(n int64) int64 { return rapid.Int64Range(0, n).Draw(r, "back") })
 			case "charge":
 				p.settle(r, func(int64) int64 { return -p.units(r) })
+			case "hang up":
+				p.hangUp(r)
 			}
 		}
 	})
@@ -199,8 +296,11 @@ func (p *pair) full() int64 {
 func (p *pair) units(r *rapid.T) int64 {
 	_, left := p.memory.take(p.now, key(1), 0)
 	full := p.full()
-	if p.set.slots {
+	switch {
+	case p.set.slots:
 		return 1
+	case p.set.penalty != nil: // whether a key without usage is remembered for never passing depends on the last sweep
+		return rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 0, full}), rapid.Int64Range(0, full)).Draw(r, "n")
 	}
 	return rapid.OneOf(rapid.SampledFrom([]int64{1, 1, 1, 2, 0, left.Remaining, left.Remaining + 1, full, full + 1}), rapid.Int64Range(0, 2*full)).Draw(r, "n")
 }
@@ -209,16 +309,16 @@ func (p *pair) units(r *rapid.T) int64 {
 func (p *pair) pass(r *rapid.T) {
 	_, res := p.memory.take(p.now, key(1), 0)
 	micro := func(d time.Duration) time.Duration { return max(0, d) / us * us }
-	d := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 0, us, micro(p.wait), micro(p.wait) + us, micro(p.wait - us), micro(res.Reset), micro(res.Reset) + us, 3 * time.Hour}),
+	d := max(0, rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 0, us, micro(p.wait), micro(p.wait) + us, micro(p.wait - us), micro(res.Reset), micro(res.Reset) + us, 3 * time.Hour, p.span, p.span - us}),
 		rapid.Map(rapid.Int64Range(0, int64(max(us, res.Reset)/us)), func(n int64) time.Duration { return time.Duration(n) * us }),
-	).Draw(r, "pass")
+	).Draw(r, "pass"))
 	if p.set.slots {
 		d = 0 // leases that nobody makes longer would end
 	}
 	p.now = p.now.Add(d)
 	if p.ends > 0 && p.now >= p.ends {
-		p.server.Do("DEL", p.key())
+		p.server.Do("DEL", p.key(), p.key()+recordSuffix)
 		p.ends = 0
 	}
 }
@@ -227,22 +327,34 @@ func (p *pair) key() string { return string(appendKey(nil, "gw", p.store.shared,
 
 // remember notes how long the store keeps the key, without the slack.
 func (p *pair) remember(r *rapid.T) {
-	var ttl int64
-	fmt.Sscan(p.server.Do("PTTL", p.key()), &ttl)
-	switch {
-	case ttl == -1:
-		r.Fatalf("%s: the key has no time to live", p.set.name)
-	case ttl > 0:
-		// Some of it has gone by on the server's own clock meanwhile.
-		p.ends = p.now.Add(time.Duration(ttl)*ms - testSlack + time.Minute)
+	ends := limit.Instant(0)
+	for _, name := range []string{p.key(), p.key() + recordSuffix} {
+		var ttl int64
+		fmt.Sscan(p.server.Do("PTTL", name), &ttl)
+		switch {
+		case ttl == -1:
+			r.Fatalf("%s: %s has no time to live", p.set.name, name)
+		case ttl > 0:
+			// Some of it has gone by on the server's own clock meanwhile.
+			slack := testSlack
+			if p.store.shared.Terms.Algorithm == limit.SlidingLog {
+				slack /= 2 // see save in log.lua
+			}
+			ends = max(ends, p.now.Add(time.Duration(ttl)*ms-slack+time.Minute))
+		}
+	}
+	if ends > 0 {
+		p.ends = ends
 	}
 }
 
 func (p *pair) take(r *rapid.T, n int64) {
-	m, want := p.memory.take(p.now, key(1), n)
-	s, got := p.store.take(p.now, key(1), n)
-	if !cmp.Equal(got, inMicros(want)) {
-		r.Fatalf("%s %+v: take %d at %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start), cmp.Diff(inMicros(want), got))
+	m, _, mine := p.memory.at.ask(p.now, p.memory.claim(key(1), n))
+	s, _, theirs := p.store.at.ask(p.now, p.store.claim(key(1), n))
+	want, got := mine[0].Result, theirs[0].Result
+	if !cmp.Equal(got, inMicros(want)) || mine[0].Blocked != theirs[0].Blocked {
+		r.Fatalf("%s %+v: take %d at %v, blocked %v, in the store %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start),
+			mine[0].Blocked, theirs[0].Blocked, cmp.Diff(inMicros(want), got))
 	}
 	p.wait = want.Wait
 	if got.OK {
@@ -251,13 +363,31 @@ func (p *pair) take(r *rapid.T, n int64) {
 	p.remember(r)
 }
 
-func (p *pair) settle(r *rapid.T, n func(int64) int64) {
+// one takes one of what is held, the last as often as any other.
+func (p *pair) one(r *rapid.T) *holding {
 	if len(p.held) == 0 {
-		return
+		return nil
 	}
-	i := rapid.IntRange(0, len(p.held)-1).Draw(r, "which")
+	i := rapid.OneOf(rapid.Just(len(p.held)-1), rapid.IntRange(0, len(p.held)-1)).Draw(r, "which")
 	h := p.held[i]
 	p.held = append(p.held[:i], p.held[i+1:]...)
+	return h
+}
+
+func (p *pair) hangUp(r *rapid.T) {
+	if h := p.one(r); h != nil {
+		p.memory.at.cancel(&h.memory, p.now)
+		p.store.at.cancel(&h.store, p.now)
+		p.remember(r)
+		p.take(r, 0)
+	}
+}
+
+func (p *pair) settle(r *rapid.T, n func(int64) int64) {
+	h := p.one(r)
+	if h == nil {
+		return
+	}
 	units := n(h.n)
 	p.memory.at.settle(&h.memory, p.now, units)
 	p.store.at.settle(&h.store, p.now, units)

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -49,16 +48,6 @@ func BenchmarkServerCPU(b *testing.B) {
 	s := open(b, options(server.Addr))
 	conn := s.conn.Load()
 	used := func() float64 { return server.Figure("cpu", "used_cpu_user") + server.Figure("cpu", "used_cpu_sys") }
-	cpu := func(run func(n int)) float64 {
-		run(1000)
-		least := math.Inf(1)
-		for range 5 {
-			before := used()
-			run(20_000)
-			least = min(least, (used()-before)/20_000*1e6)
-		}
-		return least
-	}
 	pipelined := func(script *script, keys, args []string) func(int) {
 		return func(n int) {
 			for n > 0 {
@@ -76,20 +65,39 @@ func BenchmarkServerCPU(b *testing.B) {
 			}
 		}
 	}
-	var ours []float64
+	runs := map[string]func(int){
+		"best": pipelined(newScript(bestScript), []string{"best"}, []string{"1000", "1000000", "1"}),
+		"gcra": pipelined(newScript(bestGCRA), []string{"gcra"}, []string{"0.001", "1000000", "1"}),
+	}
 	p := served(s)
-	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(100_000, time.Minute)} {
+	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(1_000_000, time.Minute),
+		calendar(1_000_000_000, limit.Month, midday), bucket(1_000_000_000, time.Second, 1_000_000).punished(1000, time.Hour, time.Hour, time.Hour)} {
 		r := p.rule(b, set)
 		c := limit.Claim{Shared: r.shared, N: 1}
-		got := cpu(pipelined(s.scripts.forTake([]limit.Claim{c}, false), []string{"gw:{x}:" + r.shared.ID}, []string{string(appendAsk(nil, &c, 1))}))
-		ours = append(ours, got)
-		b.ReportMetric(got, strings.ReplaceAll(set.name, "_window", "")+"-µs")
+		name := "gw:{x}:" + r.shared.ID
+		keys := []string{name}
+		if punishes(&c) {
+			keys = append(keys, name+recordSuffix)
+		}
+		script, args := s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{string(appendAsk(nil, &c, 1, &s.clock))}
+		runs[strings.NewReplacer("_window", "", " ", "_").Replace(set.name)] = pipelined(script, keys, args)
 	}
-	tokens := cpu(pipelined(newScript(bestScript), []string{"best"}, []string{"1000", "1000000", "1"}))
-	gcra := cpu(pipelined(newScript(bestGCRA), []string{"gcra"}, []string{"0.001", "1000000", "1"}))
-	b.ReportMetric(tokens, "best-µs")
-	b.ReportMetric(gcra, "gcra-µs")
-	b.ReportMetric(ours[0]/min(tokens, gcra), "ratio")
+	// In turns, so that what else the machine does is the same for all.
+	least := map[string]float64{}
+	for round := range 20 {
+		for name, run := range runs {
+			before := used()
+			run(5000)
+			if took := (used() - before) / 5000 * 1e6; round > 0 && (least[name] == 0 || took < least[name]) {
+				least[name] = took
+			}
+		}
+	}
+	best := min(least["best"], least["gcra"])
+	for name, took := range least {
+		b.ReportMetric(took, name+"-µs")
+		b.ReportMetric(took/best, name+"-ratio")
+	}
 	for range b.N {
 	}
 }

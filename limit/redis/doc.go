@@ -13,13 +13,24 @@
 // files here, in doubles that stay whole numbers below 2^53; see limit.Terms. What
 // would be a nanosecond in memory is a microsecond there.
 //
+// A window of the calendar is decided by that clock too: a gateway, which knows the
+// calendar, sends the edges of two windows, and a store that is in neither says what
+// time it is and is asked again. What refusals have earned is kept beside the
+// counter. Refusals in one slot of a cluster count whatever another slot says of the
+// request, also that it is blocked.
+//
 // # What is kept
 //
-// A key is prefix:{digest}:name, less than 128 bytes, and has a time to live from
-// the call that makes it: until nothing of what it says matters any more, and a
+// A key is prefix:{digest}:name, with a ! behind it that of a penalty, less than 128
+// bytes, and has a time to live from the call that makes it: until nothing of what it says matters any more, and a
 // second. A State says what was used and under which numbers, so that an edit of the
 // limit keeps it. A request in progress is a lease of 45 seconds, which its gateway
 // makes longer while it is in progress.
+//
+// Where requests wait for their turn, the turn is taken here and waited for by whoever
+// asked. The departures of all gateways are as far apart as their limit says, but for
+// how much longer one answer takes to come back than another. A give-back that gets lost
+// leaves a turn empty.
 //
 // # When the store is away
 //

@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,8 +17,15 @@ import (
 )
 
 // every is each algorithm with small numbers: 3 units, in a second where that says
-// anything.
-var every = []set{bucket(3, time.Second, 3), gcra(3, time.Second, 3), fixed(3, time.Second), sliding(3, time.Second), logged(3, time.Second), slotsOf(3)}
+// anything; and some with a penalty, which nobody here earns.
+var every = []set{
+	bucket(3, time.Second, 3), gcra(3, time.Second, 3), fixed(3, time.Second), sliding(3, time.Second), logged(3, time.Second), slotsOf(3),
+	leaky(3, time.Second, 667*ms), patient(3, time.Second, 3, ms), // two places, and none
+	calendar(3, limit.Day, midday), calendar(3, limit.Month, midday).punished(1000, time.Hour, time.Hour, time.Hour),
+	bucket(3, time.Second, 3).punished(1000, time.Hour, time.Hour, time.Hour), sliding(3, time.Second).punished(1000, time.Hour, time.Hour, time.Hour),
+	logged(3, time.Second).punished(1000, time.Hour, time.Hour, time.Hour), slotsOf(3).punished(1000, time.Hour, time.Hour, time.Hour),
+	leaky(3, time.Second, 667*ms).punished(1000, time.Hour, time.Hour, time.Hour),
+}
 
 func eachSet(t *testing.T, test func(t *testing.T, p *place, s set)) {
 	places(t, func(t *testing.T, p *place) {
@@ -50,16 +58,23 @@ func TestARefusedTakeChangesNothing(t *testing.T) {
 	})
 }
 
-// Law 2: what is given back at once leaves room for the same take and no more.
+// Law 2: what is given back at once leaves room for the same take and no more; but for
+// a turn in a leaky bucket, which only who never left gives back.
 func TestGivingBackAtOnceLeavesWhatWasThere(t *testing.T) {
 	eachSet(t, func(t *testing.T, p *place, s set) {
 		r := p.rule(t, s)
 		_, before := r.take(start, key(1), 1)
-		g, _ := r.take(start, key(1), 2)
-		p.settle(&g, start, 2)
-		p.settle(&g, start, 2) // which does nothing
-		if _, after := r.take(start, key(1), 0); after.Remaining != before.Remaining {
-			t.Errorf("%d left after a give-back, %d before the take", after.Remaining, before.Remaining)
+		for i, back := range []func(*limit.Grant){func(g *limit.Grant) { p.cancel(g, start) }, func(g *limit.Grant) { p.settle(g, start, 2) }} {
+			g, _ := r.take(start, key(1), 2)
+			back(&g)
+			back(&g) // which does nothing
+			want := before.Remaining
+			if i == 1 && strings.HasPrefix(s.name, "leaky_bucket") {
+				want -= 2
+			}
+			if _, after := r.take(start, key(1), 0); after.Remaining != want {
+				t.Errorf("%d left after give-back %d, want %d", after.Remaining, i, want)
+			}
 		}
 	})
 }
@@ -93,9 +108,15 @@ func TestAClockThatGoesBackGrantsNothing(t *testing.T) {
 // A reservation that may come back makes a refusal say a second; a refund is bounded.
 func TestPendingUnitsAndRefunds(t *testing.T) {
 	places(t, func(t *testing.T, p *place) {
-		for _, s := range []set{bucket(3, time.Hour, 3), fixed(3, time.Hour), sliding(3, time.Hour), logged(3, time.Hour)} {
+		for _, s := range []set{
+			bucket(3, time.Hour, 3), fixed(3, time.Hour), sliding(3, time.Hour), logged(3, time.Hour), calendar(3, limit.Day, midday), patient(3, time.Hour, 3, time.Second),
+			bucket(3, time.Hour, 3).punished(1000, time.Hour, time.Hour, time.Hour), calendar(3, limit.Day, midday).punished(1000, time.Hour, time.Hour, time.Hour),
+		} {
 			t.Run(s.name, func(t *testing.T) {
 				s.refunds = func() (limit.Bucket, error) { return limit.NewFixedWindow(2, time.Hour) }
+				if strings.HasPrefix(s.name, "calendar") {
+					s.refunds = func() (limit.Bucket, error) { return limit.NewCalendarWindow(2, limit.Day, midday) }
+				}
 				r := p.rule(t, s)
 				if r.shared != nil {
 					r.shared.Returns = true
@@ -148,6 +169,7 @@ func TestAnEditKeepsWhatWasUsed(t *testing.T) {
 			for _, s := range []func(int64) set{
 				func(n int64) set { return bucket(n, time.Hour, n) }, func(n int64) set { return fixed(n, time.Hour) },
 				func(n int64) set { return sliding(n, time.Hour) }, func(n int64) set { return logged(n, time.Hour) },
+				func(n int64) set { return calendar(n, limit.Week, midday) }, func(n int64) set { return patient(n, time.Hour, n, time.Second) },
 			} {
 				r := p.rule(t, s(100))
 				r.take(start, key(1), 50)
@@ -299,7 +321,8 @@ func TestManyAtOnceGetTheLimit(t *testing.T) {
 	for range 3 {
 		stores = append(stores, open(t, options(server.Addr)))
 	}
-	for _, s := range []set{bucket(500, time.Hour, 500), fixed(500, day), sliding(500, 300*day), logged(500, day), slotsOf(500)} {
+	for _, s := range []set{bucket(500, time.Hour, 500), fixed(500, day), sliding(500, 300*day), logged(500, day), slotsOf(500), calendar(500, limit.Day, midday),
+		calendar(500, limit.Week, midday).punished(3, time.Hour, time.Hour, time.Hour)} {
 		id := "many" + strconv.FormatInt(rules.Add(1), 10)
 		var passed atomic.Int64
 		var wg sync.WaitGroup
@@ -334,10 +357,13 @@ func TestAnswersAreRead(t *testing.T) {
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("1"))
 	f.Add([]byte(string(make([]byte, 1+answerBytes))))
+	f.Add([]byte(string(make([]byte, 1+answerBytes+waitBytes))))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		claims := make([]limit.Claim, 1)
-		if _, err := readAnswer(string(data), claims); err == nil && len(data) != 1+answerBytes {
-			t.Errorf("an answer of %d bytes is taken", len(data))
+		for kind, size := range map[limit.Algorithm]int{limit.TokenBucket: 1 + answerBytes, limit.LeakyBucket: 1 + answerBytes + waitBytes} {
+			claims := []limit.Claim{{Shared: &limit.Shared{Terms: limit.Terms{Algorithm: kind}}}}
+			if _, err := readAnswer(string(data), claims); err == nil && len(data) != size {
+				t.Errorf("an answer of %d bytes is taken", len(data))
+			}
 		}
 	})
 }

@@ -159,7 +159,7 @@ func TestALostReplyCountsOnce(t *testing.T) {
 	opts.Timeout = 300 * time.Millisecond
 	s := open(t, opts)
 	p := served(s)
-	for _, set := range []set{bucket(100, time.Hour, 100), fixed(100, 366*day), logged(100, time.Hour), slotsOf(100)} {
+	for _, set := range []set{bucket(100, time.Hour, 100), fixed(100, 366*day), logged(100, time.Hour), slotsOf(100), calendar(100, limit.Month, midday)} {
 		r := p.rule(t, set)
 		r.take(now(), key(1), 1)
 		f.Swallow(true)
@@ -288,7 +288,7 @@ func TestNoAnswerIsReadAsAnothers(t *testing.T) {
 // S35: gateways whose clocks differ agree, since time is the server's.
 func TestGatewaysWithSkewedClocksAdmitTheLimit(t *testing.T) {
 	server := redistest.Start(t)
-	for _, set := range []set{bucket(4000, 366*day, 4000), fixed(4000, 366*day), logged(4000, day)} {
+	for _, set := range []set{bucket(4000, 366*day, 4000), fixed(4000, 366*day), logged(4000, day), calendar(4000, limit.Month, midday)} {
 		var passed atomic.Int64
 		var wg sync.WaitGroup
 		id := fmt.Sprintf("skewed%d", rules.Add(1))

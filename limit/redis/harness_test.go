@@ -71,31 +71,66 @@ type set struct {
 	carry   int64
 	slots   bool
 	refunds func() (limit.Bucket, error)
+	penalty func() (limit.Penalty, error)
 }
 
 func bucket(permits int64, per time.Duration, burst int64) set {
-	return set{"token_bucket", func() (limit.Bucket, error) { return limit.NewTokenBucket(permits, per, burst) }, burst, false, nil}
+	return set{"token_bucket", func() (limit.Bucket, error) { return limit.NewTokenBucket(permits, per, burst) }, burst, false, nil, nil}
 }
 
 func gcra(permits int64, per time.Duration, burst int64) set {
-	return set{"gcra", func() (limit.Bucket, error) { return limit.NewGCRA(permits, per, burst) }, burst, false, nil}
+	return set{"gcra", func() (limit.Bucket, error) { return limit.NewGCRA(permits, per, burst) }, burst, false, nil, nil}
+}
+
+func leaky(permits int64, per, maxWait time.Duration) set {
+	return set{"leaky_bucket", func() (limit.Bucket, error) { return limit.NewLeakyBucket(permits, per, maxWait) }, 1 + limit.Places(permits, per, maxWait), false, nil, nil}
+}
+
+func patient(permits int64, per time.Duration, burst int64, maxWait time.Duration) set {
+	return set{"token_bucket with max_wait", func() (limit.Bucket, error) { return limit.NewPatientBucket(permits, per, burst, maxWait) },
+		burst + limit.Places(permits, per, maxWait), false, nil, nil}
 }
 
 func fixed(permits int64, per time.Duration) set {
-	return set{"fixed_window", func() (limit.Bucket, error) { return limit.NewFixedWindow(permits, per) }, 0, false, nil}
+	return set{"fixed_window", func() (limit.Bucket, error) { return limit.NewFixedWindow(permits, per) }, 0, false, nil, nil}
 }
 
 func sliding(permits int64, per time.Duration) set {
-	return set{"sliding_window", func() (limit.Bucket, error) { return limit.NewSlidingWindow(permits, per) }, 0, false, nil}
+	return set{"sliding_window", func() (limit.Bucket, error) { return limit.NewSlidingWindow(permits, per) }, 0, false, nil, nil}
 }
 
 func logged(permits int64, per time.Duration) set {
-	return set{"sliding_window_log", func() (limit.Bucket, error) { return limit.NewSlidingLog(permits, per) }, 0, false, nil}
+	return set{"sliding_window_log", func() (limit.Bucket, error) { return limit.NewSlidingLog(permits, per) }, 0, false, nil, nil}
 }
 
 func slotsOf(n int64) set {
-	return set{"concurrency", func() (limit.Bucket, error) { return limit.NewConcurrency(n) }, 0, true, nil}
+	return set{"concurrency", func() (limit.Bucket, error) { return limit.NewConcurrency(n) }, 0, true, nil, nil}
 }
+
+func calendar(permits int64, span limit.Span, z *limit.Zone) set {
+	return set{"calendar", func() (limit.Bucket, error) { return limit.NewCalendarWindow(permits, span, z) }, 0, false, nil, nil}
+}
+
+// punished is s with a penalty.
+func (s set) punished(refusals int64, per, block, max time.Duration) set {
+	s.name += " with a penalty"
+	s.penalty = func() (limit.Penalty, error) { return limit.NewPenalty(refusals, per, block, max) }
+	return s
+}
+
+// zone returns a zone of the time zone database.
+func zone(t failer, name string) *limit.Zone {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return limit.NewZone(loc)
+}
+
+// midday is a zone in which it is about noon now; no day ends soon after start
+// either.
+var midday = limit.NewZone(time.FixedZone("", int((time.Duration(12-time.Now().UTC().Hour()) * time.Hour).Seconds())))
 
 func (s set) numbers(t failer) limit.Numbers {
 	t.Helper()
@@ -109,6 +144,11 @@ func (s set) numbers(t failer) limit.Numbers {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
+	if s.penalty != nil {
+		if n.Penalty, err = s.penalty(); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+	}
 	return n
 }
 
@@ -118,6 +158,9 @@ type place struct {
 	limiter limit.Limiter
 	budget  *limit.Budget
 	clock   func(limit.Instant) // sets the store's; nil in memory
+
+	now  atomic.Int64  // what the store's was set to
+	skew time.Duration // how far the gateway's clock is ahead of it
 }
 
 func memoryPlace() *place { return &place{budget: limit.NewBudget(1 << 40)} }
@@ -126,8 +169,8 @@ func memoryPlace() *place { return &place{budget: limit.NewBudget(1 << 40)} }
 type timed struct{ *Store }
 
 // Acquire implements limit.Store.
-func (s timed) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) {
-	_, err := s.Store.Acquire(claims, peek)
+func (s timed) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
+	_, err := s.Store.Acquire(claims, a)
 	return 0, err
 }
 
@@ -137,15 +180,16 @@ func storePlace(t testing.TB, server *redistest.Server) *place {
 	s := open(t, options(server.Addr))
 	s.scripts = newScripts("local now = tonumber(redis.call('GET', 'clock'))\n", testSlack)
 	conn := s.conn.Load()
-	return &place{
-		limiter: limit.Limiter{Store: timed{s}}, budget: limit.NewBudget(1 << 40),
-		clock: func(now limit.Instant) {
-			at := strconv.FormatInt(int64(now)/1000, 10)
-			if err := conn.Do(context.Background(), conn.B().Set().Key("clock").Value(at).Build()).Error(); err != nil {
-				t.Errorf("setting the clock: %v", err)
-			}
-		},
+	p := &place{limiter: limit.Limiter{Store: timed{s}}, budget: limit.NewBudget(1 << 40)}
+	p.clock = func(now limit.Instant) {
+		at := strconv.FormatInt(int64(now)/1000, 10)
+		if err := conn.Do(context.Background(), conn.B().Set().Key("clock").Value(at).Build()).Error(); err != nil {
+			t.Errorf("setting the clock: %v", err)
+		}
+		p.now.Store(int64(now))
 	}
+	s.clock.here = func() limit.Instant { return limit.Instant(p.now.Load()).Add(p.skew) }
+	return p
 }
 
 const testSlack = time.Hour
@@ -210,6 +254,14 @@ func (p *place) settle(g *limit.Grant, now limit.Instant, n int64) {
 		p.clock(now)
 	}
 	g.Done(now, func(*limit.Claim) int64 { return n })
+}
+
+// cancel gives back what a request holds that never left.
+func (p *place) cancel(g *limit.Grant, now limit.Instant) {
+	if p.clock != nil {
+		p.clock(now)
+	}
+	g.Cancel(now)
 }
 
 // take asks a rule for n units.

@@ -24,7 +24,10 @@ func served(s *Store) *place {
 func TestEveryKeyHasATimeToLive(t *testing.T) {
 	server := redistest.Start(t)
 	p := served(open(t, options(server.Addr)))
-	sets := []set{bucket(3, time.Second, 3), gcra(2, time.Second, 4), fixed(3, time.Second), sliding(3, time.Second), logged(3, time.Second), slotsOf(3)}
+	sets := []set{
+		bucket(3, time.Second, 3), gcra(2, time.Second, 4), fixed(3, time.Second), sliding(3, time.Second), logged(3, time.Second), slotsOf(3),
+		leaky(3, time.Second, time.Second), patient(2, time.Second, 3, 500*ms),
+	}
 	sets[2].refunds = func() (limit.Bucket, error) { return limit.NewFixedWindow(3, time.Second) }
 	for i := range 1000 {
 		s := sets[i%len(sets)]

@@ -1,23 +1,28 @@
 -- A sliding log: a hash of entries (instant, units) by number, and under 'h' the
--- numbers of the oldest and the newest, the units of all, the newest instant, the
--- life of the key, and the side of a state. An entry between may have given all its
--- units back.
+-- number of the newest, the units of all, the newest instant, the number of the oldest,
+-- an instant before which no entry is, how long the key lives at least, the life of the
+-- key, and the side of a state. An entry may have given all its units back.
 local function log(key)
   local h = checked(key, 'HGET', key, 'h')
-  if not h or #h ~= 72 then
+  if not h or #h ~= 88 then
     if h then redis.call('DEL', key) end
-    return { key = key, first = 1, last = 0, used = 0, newest = 0, born = now, reserved = 0, since = 0, ends = 0, came = 0 }
+    return { key = key, first = 1, last = 0, used = 0, newest = 0, born = now, reserved = 0, since = 0, ends = 0, came = 0, oldest = 0, lives = 0 }
   end
-  local l = { key = key, exists = true }
-  l.first, l.last, l.used, l.newest, l.born, l.reserved, l.since, l.ends, l.came = unpack('<ddddddddd', h)
-  return l
+  local last, used, newest, first, oldest, lives, born, ends, reserved, since, came = unpack('<ddddddddddd', h)
+  return { key = key, exists = true, first = first, last = last, used = used, newest = newest, born = born,
+    reserved = reserved, since = since, ends = ends, came = came, oldest = oldest, lives = lives }
 end
 
--- save writes l, with the entry e as number i if there is one.
+-- save writes l, with the entry e as number i if there is one. To tell the key how
+-- long to live costs as much, so it is left at that while between a half and all of
+-- the slack is left.
 local function save(l, w, i, e)
-  local h = pack('<ddddddddd', l.first, l.last, l.used, l.newest, l.born, l.reserved, l.since, l.ends, l.came)
+  local ends = max(l.newest + w, l.ends)
+  local left = l.lives - ends
+  if left < slack * 500 or left > slack * 1000 then l.lives = ends + slack * 1000 else left = nil end
+  local h = pack('<ddddddddddd', l.last, l.used, l.newest, l.first, l.oldest, l.lives, l.born, l.ends, l.reserved, l.since, l.came)
   if i then redis.call('HSET', l.key, 'h', h, i, e) else redis.call('HSET', l.key, 'h', h) end
-  redis.call('PEXPIRE', l.key, ceil((max(l.newest + w, l.ends) - now) / 1000) + slack)
+  if left then redis.call('PEXPIRE', l.key, ceil((ends - now) / 1000) + slack) end
 end
 
 local function entry(l, i)
@@ -28,18 +33,22 @@ end
 
 -- drop takes off what is w old at t; with keep it does so in l alone.
 local function drop(l, t, w, keep)
+  if l.oldest > t - w and l.first <= l.last then return end
   local from = l.first
   if l.newest <= t - w then
     l.used, l.first = 0, l.last + 1
     if l.ends <= now then -- nothing is worth remembering
       if l.exists and not keep then redis.call('DEL', l.key) end
-      l.first, l.last, l.reserved, l.exists = 1, 0, 0, false
+      l.first, l.last, l.reserved, l.lives, l.exists = 1, 0, 0, 0, false
       return
     end
   end
   while l.first <= l.last do
     local at, units = entry(l, l.first)
-    if at > t - w and units > 0 then break end
+    if at > t - w and units > 0 then
+      l.oldest = at
+      break
+    end
     l.used = max(0, l.used - units)
     l.first = l.first + 1
   end
@@ -55,7 +64,10 @@ end
 -- push adds units at the instant t.
 local function push(l, t, units, w)
   local sum = units
-  if l.first <= l.last and l.newest == t then
+  if l.first > l.last then
+    l.oldest = t
+    l.last = l.last + 1
+  elseif l.newest == t then
     local _, there = entry(l, l.last)
     sum = sum + there
   else
@@ -90,43 +102,48 @@ local function pull(l, t, units, w)
   save(l, w)
 end
 
+-- oldest returns how long until the k-th oldest unit is too old.
+local function oldest(l, k, t, w)
+  for i = l.first, l.last do
+    local at, n = entry(l, i)
+    k = k - n
+    if k <= 0 then return at + w - now end
+  end
+  return t + w - now
+end
+
+-- logged asks for units of l, which has been brought up to t.
+local function logged(l, units, t, w, b)
+  local left = max(0, b - l.used)
+  local ok, wait, taken = units <= left or units == 0, 0, units
+  if not ok then
+    taken = 0
+    if units > b then
+      wait = -1
+    else
+      wait = oldest(l, l.used + units - b, t, w)
+      if wait > 1000000 and l.reserved > 0 and now - l.since < w and l.used - l.reserved + units <= b then wait = 1000000 end
+    end
+  end
+  left = max(0, left - taken)
+  local used, reset = l.used + taken, 0
+  if left > 0 and used > 0 then
+    reset = (taken > 0 and t or l.newest) + w - now
+  elseif used > 0 then
+    reset = oldest(l, used - b + 1, t, w)
+  end
+  return ok, left, wait, reset
+end
+
 container[4] = function(a, _, units, keep)
-  local w, b = a.w * a.g, a.b
+  local w = a.w * a.g
   local l = log(a.key)
   local t = max(now, l.newest)
   drop(l, t, w, keep)
   if not l.exists then l.born = now end
   a.look, a.exists = container[4], l.exists
-  local left = max(0, b - l.used)
   a.at, a.born, a.full = t, l.born, max(l.newest + w, l.ends) - now
-  local function oldest(k) -- how long until the k-th oldest unit is too old
-    for i = l.first, l.last do
-      local at, n = entry(l, i)
-      k = k - n
-      if k <= 0 then return at + w - now end
-    end
-    return t + w - now
-  end
-  a.ok, a.wait = units == 0 or units <= left, 0
-  local taken = units
-  if not a.ok then
-    taken = 0
-    if units > b then
-      a.wait = -1
-    else
-      a.wait = oldest(l.used + units - b)
-      if a.wait > 1000000 and l.reserved > 0 and now - l.since < w and l.used - l.reserved + units <= b then a.wait = 1000000 end
-    end
-  end
-  local used = l.used + taken
-  a.left = max(0, left - taken)
-  if used <= 0 then
-    a.reset = 0
-  elseif a.left > 0 then
-    a.reset = (taken > 0 and t or l.newest) + w - now
-  else
-    a.reset = oldest(used - b + 1)
-  end
+  a.ok, a.left, a.wait, a.reset = logged(l, units, t, w, a.b)
   a.commit = function()
     if a.pending then l.reserved, l.since = l.reserved + units, t end
     push(l, t, units, w)

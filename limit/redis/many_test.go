@@ -81,6 +81,64 @@ func TestACluster(t *testing.T) {
 	}
 }
 
+// In a cluster, too, a request leaves all its leaky buckets at the last of its turns, and
+// takes no slots before: each slot is asked until they agree.
+func TestTurnsInACluster(t *testing.T) {
+	_, s, keys := cluster(t)
+	p := served(s)
+	const second, minute = time.Second, time.Minute
+	slow, quick := p.rule(t, leaky(1, minute, minute)), p.rule(t, leaky(1, second, minute))
+	inside, beside := p.rule(t, slotsOf(1)), p.rule(t, bucket(5, 366*day, 5))
+	for _, r := range []*rule{slow, quick, inside, beside} {
+		r.shared.Returns = true
+	}
+	all := func() []limit.Claim {
+		return []limit.Claim{quick.claim(keys[0], 1), slow.claim(keys[1], 1), inside.claim(keys[2], 1), beside.claim(keys[0], 1)}
+	}
+	about := func(got, want time.Duration) bool { return got > want-20*second && got <= want+second }
+	left := func(r *rule, k int) int64 {
+		_, res := r.take(now(), keys[k], 0)
+		return res.Remaining
+	}
+	first, v, _ := p.ask(now(), all()...)
+	if !v.OK || v.Wait != 0 || left(inside, 2) != 0 {
+		t.Fatalf("the first: %+v", v)
+	}
+	second1, v, claims := p.ask(now(), all()...)
+	if !v.OK || !about(v.Wait, minute) || left(beside, 0) != 3 || s.Stats().Leases != 1 {
+		t.Fatalf("the second: %+v %+v, %d left, %d leases", v, claims, left(beside, 0), s.Stats().Leases)
+	}
+	if _, res := quick.take(now(), keys[0], 1); res.OK { // not before a second after that one, which is over what it lets wait
+		t.Errorf("behind it in the quick one: %+v, want a refusal", res)
+	}
+	if _, v, _ := p.ask(now(), all()...); v.OK || left(beside, 0) != 3 { // a third would wait for two minutes
+		t.Errorf("the third: %+v, %d left", v, left(beside, 0))
+	}
+	second1.Cancel(now())
+	if left(beside, 0) != 4 || s.Stats().Leases != 1 {
+		t.Errorf("after the second has gone %d are left, and %d leases held", left(beside, 0), s.Stats().Leases)
+	}
+	if _, res := quick.take(now(), keys[0], 1); !res.OK || !about(res.Wait, minute) { // what it would have waited for stays empty, as in memory
+		t.Errorf("after it has gone away the next in the quick one: %+v", res)
+	}
+	first.Done(now(), nil)
+	if left(inside, 2) != 1 {
+		t.Error("a slot is held by nobody")
+	}
+	// It must have to wait where memory has no slot; here it need not.
+	free := p.rule(t, leaky(1, minute, minute))
+	none := p.rule(t, slotsOf(1))
+	none.shared = nil
+	none.take(now(), keys[0], 1)
+	if _, v, _ := p.ask(now(), free.claim(keys[1], 1), beside.claim(keys[0], 1), none.claim(keys[0], 1)); v.OK || left(free, 1) != 2 || left(beside, 0) != 4 {
+		t.Errorf("without a slot and without a wait: %+v, %d and %d left", v, left(free, 1), left(beside, 0))
+	}
+	free.take(now(), keys[1], 1)
+	if _, v, _ := p.ask(now(), free.claim(keys[1], 1), beside.claim(keys[0], 1), none.claim(keys[0], 1)); !v.OK || !about(v.Wait, minute) || left(beside, 0) != 3 {
+		t.Errorf("without a slot, with a wait: %+v, %d left", v, left(beside, 0))
+	}
+}
+
 // When a node of a cluster is gone its keys alone are counted here.
 func TestANodeOfAClusterIsLost(t *testing.T) {
 	nodes, s, keys := cluster(t)

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -34,11 +35,26 @@ var windowsbackLua string
 //go:embed log.lua
 var logLua string
 
+//go:embed calendar.lua
+var calendarLua string
+
+//go:embed penalty.lua
+var penaltyLua string
+
 //go:embed slots.lua
 var slotsLua string
 
+//go:embed queue.lua
+var queueLua string
+
 //go:embed one.lua
 var oneLua string
+
+//go:embed onelog.lua
+var onelogLua string
+
+//go:embed onepenalty.lua
+var onepenaltyLua string
 
 //go:embed take.lua
 var takeLua string
@@ -65,7 +81,10 @@ type scripts struct {
 	take, settle, forget, renew, probe *script
 	// one is take for one claim of an algorithm that gives nothing back, which costs
 	// the server less.
-	one [limit.Concurrency + 1]*script
+	one [limit.PatientBucket + 1]*script
+	// penalty is take where refusals count, penaltyOne is one where they do.
+	penalty    *script
+	penaltyOne [limit.PatientBucket + 1]*script
 }
 
 // lease is how long a slot is held by a gateway that says no more of it; slack how
@@ -81,28 +100,49 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 // newScripts returns the scripts with a time that this text makes.
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
-	all := head + bucketLua + bucketbackLua + fixedLua + slidingLua + windowsbackLua + logLua
+	queues := bucketLua + bucketbackLua + queueLua
+	all := head + queues + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
 	s := scripts{
-		take:   newScript(all + slotsLua + takeLua),
-		settle: newScript(all + settleLua),
-		forget: newScript(all + forgetLua),
-		renew:  newScript(head + renewLua),
-		probe:  newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
+		take:    newScript(all + slotsLua + takeLua),
+		penalty: newScript(all + slotsLua + penaltyLua + takeLua),
+		settle:  newScript(all + settleLua),
+		forget:  newScript(all + forgetLua),
+		renew:   newScript(head + renewLua),
+		probe:   newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
 	}
 	s.one[limit.TokenBucket] = newScript(head + bucketLua + oneLua)
 	s.one[limit.FixedWindow] = newScript(head + fixedLua + oneLua)
 	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
-	s.one[limit.SlidingLog] = newScript(head + logLua + takeLua)
+	s.one[limit.SlidingLog] = newScript(head + onelogLua + logLua + takeLua)
 	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
+	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
+	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
+	s.one[limit.CalendarWindow] = newScript(head + calendarLua + oneLua)
+	for algorithm, text := range map[limit.Algorithm]string{ // all with the bucket that counts refusals
+		limit.TokenBucket:    bucketLua + onepenaltyLua + bucketbackLua,
+		limit.FixedWindow:    fixedLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.SlidingWindow:  slidingLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.CalendarWindow: calendarLua + onepenaltyLua + bucketLua + windowsbackLua,
+		limit.SlidingLog:     logLua + bucketLua,
+		limit.Concurrency:    slotsLua + bucketLua,
+		limit.LeakyBucket:    queues,
+		limit.PatientBucket:  queues,
+	} {
+		s.penaltyOne[algorithm] = newScript(head + text + penaltyLua + takeLua)
+	}
 	return s
 }
 
 // forTake returns the script that takes claims.
-func (s *scripts) forTake(claims []limit.Claim, peek bool) *script {
-	if c := &claims[0]; len(claims) == 1 && !peek && !c.Pending {
-		return s.one[c.Shared.Terms.Algorithm]
+func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
+	one, many := &s.one, s.take
+	if slices.ContainsFunc(claims, func(c limit.Claim) bool { return punishes(&c) }) {
+		one, many = &s.penaltyOne, s.penalty
 	}
-	return s.take
+	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
+		return one[c.Shared.Terms.Algorithm]
+	}
+	return many
 }
 
 // run calls a script once. A server that does not know it has not run it, and gets

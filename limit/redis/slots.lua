@@ -20,7 +20,7 @@ container[5] = function(a, arg, units, keep)
     a.wait = 1000000
   end
   a.commit = function()
-    local id = sub(arg, 43)
+    local id = sub(arg, 43, 58)
     for i = 1, units do redis.call('ZADD', a.key, now + lease, id .. i) end
     redis.call('PEXPIRE', a.key, ceil(lease / 1000) + slack)
   end

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +32,7 @@ type Store struct {
 
 	leases leases
 	stats  stats
+	clock  clock
 }
 
 // connection is a client, and whether it speaks to a cluster.
@@ -49,6 +49,7 @@ func New(o Options, log *slog.Logger) *Store {
 		options: o, log: log, scripts: newScripts(serverTime, slack), process: binary.BigEndian.Uint64(b[:]),
 		breakers: make([]breaker, slots/slotsEach), tags: probeTags(),
 	}
+	s.clock.here = func() limit.Instant { return limit.InstantOf(time.Now()) }
 	s.lost.Store(time.Now().UnixNano())
 	return s
 }
@@ -82,7 +83,7 @@ func (s *Store) Up(c *limit.Claim) bool {
 }
 
 // Acquire implements limit.Store.
-func (s *Store) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) {
+func (s *Store) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error) {
 	conn := s.conn.Load()
 	if conn == nil {
 		return 0, errAway
@@ -90,15 +91,28 @@ func (s *Store) Acquire(claims []limit.Claim, peek bool) (time.Duration, error) 
 	begun := time.Now()
 	var err error
 	if len(claims) == 1 || !conn.cluster {
-		_, err = s.take(conn, claims, peek)
+		_, err = s.take(conn, claims, a)
 	} else {
-		err = s.takeApart(conn, claims, peek)
+		err = s.takeApart(conn, claims, a)
 	}
 	return time.Since(begun), err
 }
 
-// take asks about claims of one slot.
-func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes bool, err error) {
+// take asks about claims of one slot, again if the clock there is not where it was.
+func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passes bool, err error) {
+	begun, left := time.Now(), s.options.Timeout
+	for range 1 + corrections {
+		var wrong wrongTime
+		if passes, err = s.askFor(conn, claims, a, left); !errors.As(err, &wrong) {
+			break
+		}
+		s.clock.correct(wrong)
+		left = s.options.Timeout - time.Since(begun)
+	}
+	return passes, err
+}
+
+func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, within time.Duration) (passes bool, err error) {
 	var fixed [4]string
 	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
 	for i := range claims {
@@ -108,26 +122,30 @@ func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes 
 		}
 		buf = appendKey(buf[:0], s.options.Prefix, c.Shared, c.Key)
 		keys = append(keys, string(buf))
-		buf = appendAsk(buf[:0], c, s.process)
+		buf = appendAsk(buf[:0], c, s.process, &s.clock)
 		args = append(args, string(buf))
 	}
-	if peek {
-		args = append(args, "p")
+	for i := range claims {
+		if punishes(&claims[i]) {
+			keys = append(keys, keys[i]+recordSuffix)
+		}
 	}
-	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, peek), keys, args)
+	args = appendWay(args, a)
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args, within)
 	if err == nil {
 		var text string
 		if text, err = answer.ToString(); err == nil {
 			passes, err = readAnswer(text, claims)
 		}
 	}
-	if peek {
+	if a.Intent != limit.ToTake {
 		return passes, err
 	}
+	waits := err == nil && passes && max(a.Turn, limit.Turn(claims)) > 0
 	for i := range claims {
 		c := &claims[i]
 		switch {
-		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0:
+		case c.Shared.Terms.Algorithm != limit.Concurrency || c.N == 0 || waits:
 		case err != nil:
 			s.leases.doubt(keys[i], c.Receipt.Lease, c.N)
 		case passes && c.Result.OK:
@@ -137,66 +155,9 @@ func (s *Store) take(conn *connection, claims []limit.Claim, peek bool) (passes 
 	return passes, err
 }
 
-// takeApart asks about claims of several slots, of each at the same time, and gives
-// back what was taken when one of them refuses or cannot be told.
-func (s *Store) takeApart(conn *connection, claims []limit.Claim, peek bool) error {
-	groups := bySlot(claims)
-	if len(groups) == 1 {
-		_, err := s.take(conn, claims, peek)
-		return err
-	}
-	passes, errs := make([]bool, len(groups)), make([]error, len(groups))
-	var wg sync.WaitGroup
-	for i, g := range groups[1:] {
-		wg.Go(func() { passes[i+1], errs[i+1] = s.take(conn, g, peek) })
-	}
-	passes[0], errs[0] = s.take(conn, groups[0], peek)
-	wg.Wait()
-	err, all := errors.Join(errs...), true
-	for _, ok := range passes {
-		all = all && ok
-	}
-	if err == nil && all || peek {
-		return err
-	}
-	for i, g := range groups {
-		if !passes[i] || errs[i] != nil {
-			continue
-		}
-		wg.Go(func() {
-			for j := range g {
-				if c := &g[j]; c.Result.OK {
-					s.Settle(c, c.N)
-					c.Result.Remaining += c.N
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return err
-}
-
-// bySlot brings claims of one slot together and returns them slot by slot.
-func bySlot(claims []limit.Claim) [][]limit.Claim {
-	var groups [][]limit.Claim
-	for len(claims) > 0 {
-		n, first := 1, slot(claims[0].Key)
-		for i := 1; i < len(claims); i++ {
-			if slot(claims[i].Key) == first {
-				claims[n], claims[i] = claims[i], claims[n]
-				n++
-			}
-		}
-		groups = append(groups, claims[:n:n])
-		claims = claims[n:]
-	}
-	return groups
-}
-
 // Settle implements limit.Store.
 func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 	key := string(appendKey(nil, s.options.Prefix, c.Shared, c.Key))
-	arg := string(appendSettlement(nil, c, n, s.process))
 	slots := c.Shared.Terms.Algorithm == limit.Concurrency
 	if slots {
 		s.leases.remove(c.Receipt.Lease)
@@ -212,15 +173,23 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		}
 		return 0
 	}
-	answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg})
-	if err != nil {
-		if slots {
-			s.leases.doubt(key, c.Receipt.Lease, c.N)
+	for range 1 + corrections {
+		arg := string(appendSettlement(nil, c, n, s.process, &s.clock))
+		answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg}, s.options.Timeout)
+		if err != nil {
+			if slots {
+				s.leases.doubt(key, c.Receipt.Lease, c.N)
+			}
+			return 0
 		}
-		return 0
+		if wrong, err := answer.AsIntSlice(); err == nil && len(wrong) == 1 {
+			s.clock.correct(wrongTime(wrong[0]))
+			continue
+		}
+		back, _ := answer.AsInt64()
+		return back
 	}
-	back, _ := answer.AsInt64()
-	return back
+	return 0
 }
 
 // Forget implements limit.Store.
@@ -229,8 +198,12 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	if conn == nil {
 		return false
 	}
-	name := string(appendKey(nil, s.options.Prefix, sh, key))
-	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, []string{name}, []string{string(rune(sh.Terms.Algorithm))})
+	name, kind := string(appendKey(nil, s.options.Prefix, sh, key)), sh.Terms.Algorithm
+	if waits(kind) {
+		kind = limit.TokenBucket // whose state theirs is
+	}
+	keys, arg := []string{name, name + recordSuffix}, string(rune(kind))
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.options.Timeout)
 	if err != nil {
 		return false
 	}
@@ -238,14 +211,14 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	return err == nil && gone == 1
 }
 
-// call runs a script once, for at most the timeout, and tells the breaker.
-func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string) (rueidis.RedisResult, error) {
+// call runs a script once, for at most so long, and tells the breaker.
+func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string, within time.Duration) (rueidis.RedisResult, error) {
 	if s.inFlight.Add(1) > mostInFlight {
 		s.inFlight.Add(-1)
 		s.failed(b, errBusy)
 		return rueidis.RedisResult{}, errBusy
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	begun := time.Now()
 	answer := script.run(ctx, conn, keys, args)
 	cancel()

@@ -9,6 +9,16 @@ back[2] = function(s, units, taken)
   return pack('<Bdddddddd', 2, at, used, rest, born, n, w, b, g)
 end
 
+back[7] = function(s, units, taken)
+  local at, used, stop, born, n, w, b, g = unpack('<dddddddd', s, 2)
+  if units < 0 then
+    used = max(used, min(used + min(-units, 2 * b), 2 * b))
+  elseif taken >= at then
+    used = max(0, used - units)
+  end
+  return pack('<Bdddddddd', 7, at, used, stop, born, n, w, b, g)
+end
+
 back[3] = function(s, units, taken)
   local at, used, before, born, n, w, b, g = unpack('<dddddddd', s, 2)
   if units < 0 then

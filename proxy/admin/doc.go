@@ -15,7 +15,9 @@
 //	POST /keys/RULE/reset    parts in the order of the rule, or its id; without=1 says
 //	POST /keys/RULE/block    that key is the address of a client without the rule's key;
 //	                         for=1h says how long to block
+//	POST /rules/RULE         dry_run=on or off, until the next reload
 //	POST /reload    reads the file now: 200 with what changed, 422 with the errors
+//	GET  /debug/pprof/       profiles of the Go runtime
 //
 // Figures are plain counters in the packages below, read when they are asked
 // for. No label ever takes what a client chooses.
@@ -24,5 +26,6 @@
 // carries as "Authorization: Bearer …", or a browser as the password of any user; /healthz, /readyz and /metrics need none.
 // The loopback is where a browser on the same machine gets to as well, so every
 // request without a token must name the loopback or an address in Host (against
-// DNS rebinding), and none may come from another origin.
+// DNS rebinding), but for those three over an address that other machines reach, which
+// have names for this one; and none may come from another origin.
 package admin

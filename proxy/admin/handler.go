@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -122,7 +123,18 @@ func NewHandler(c Config) http.Handler {
 		head(w, http.StatusOK, kind)
 		w.Write(text)
 	})
+	profiles(mux)
 	return guard(c, mux)
+}
+
+// profiles serves those of the Go runtime: go tool pprof http://127.0.0.1:9900/debug/pprof/heap.
+func profiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
 func say(w http.ResponseWriter, status int, text string) {
@@ -159,7 +171,9 @@ func guard(c Config, next http.Handler) http.Handler {
 			say(w, http.StatusForbidden, "without a token the admin listener answers to this machine only")
 			return
 		}
-		if !trusted && !isLocal(r.Host) {
+		// What everybody may ask who reaches the listener has the name that others have
+		// for this machine.
+		if public := openTo(r) && !overLoopback(r); !trusted && !public && !isLocal(r.Host) {
 			say(w, http.StatusForbidden, "the admin listener answers to localhost and to IP addresses only, not to "+fmt.Sprintf("%q", r.Host))
 			return
 		}

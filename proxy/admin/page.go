@@ -27,7 +27,9 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"classes": func(counts map[string]uint64) string {
 		var parts []string
 		for _, class := range slices.Sorted(maps.Keys(counts)) {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[class], class))
+			if counts[class] > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", counts[class], class))
+			}
 		}
 		return strings.Join(parts, ", ")
 	},

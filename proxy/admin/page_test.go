@@ -49,3 +49,24 @@ func TestThePageShowsCertificates(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageShowsTheStore(t *testing.T) {
+	for _, tt := range []struct {
+		store        *StoreStatus
+		says, hidden string
+	}{
+		{nil, "ready", `id="store"`},
+		{&StoreStatus{Name: "redis a:6379", Replicas: 3, Up: true, Leases: 2, Errors: map[string]uint64{"timeout": 0}},
+			`<p id="store">counters in redis a:6379, shared by 3: <b class="good">up</b> · 2 slots held</p>`, "timeout"},
+		{&StoreStatus{Name: "<b>", Replicas: 2, Errors: map[string]uint64{"timeout": 4, "full": 0, "auth": 1}},
+			`counters in &lt;b&gt;, shared by 2: <b class="bad">away; rules do what their fail says</b> · calls that failed: 1 auth, 4 timeout</p>`, "slots held"},
+	} {
+		var b strings.Builder
+		if err := page.Execute(&b, pageData{Status: Status{Store: tt.store}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, tt.says) || strings.Contains(got, tt.hidden) {
+			t.Errorf("the page must say %q, and not %q:\n%s", tt.says, tt.hidden, got)
+		}
+	}
+}

@@ -244,7 +244,7 @@ func TestWhoLeavesWhileWaitingTakesNoPlace(t *testing.T) {
 	ctx, cancel := withCancel(t)
 	left := make(chan error, 1)
 	go func() {
-		_, err := p.board(ctx, s, 0)
+		_, err := p.board(&flight{in: new(http.Request).WithContext(ctx)}, s, 0)
 		left <- err
 	}()
 	eventually(t, "it waits", func() bool { return p.queue.n.Load() == 1 })
@@ -270,7 +270,7 @@ func TestAServerThatComesUpTakesThoseThatWait(t *testing.T) {
 	p.servers[0].reserve(1)
 	got := make(chan *Server, 1)
 	go func() {
-		s, err := p.board(t.Context(), p.servers[0], 0)
+		s, err := p.board(&flight{in: new(http.Request).WithContext(t.Context())}, p.servers[0], 0)
 		if err != nil {
 			t.Error(err)
 		}

@@ -50,7 +50,7 @@ func TestStatusTellsErrorsApart(t *testing.T) {
 		{"anything", errors.New("anything"), live, 502},
 	}
 	for _, test := range tests {
-		if got := Status(test.err, test.r); got != test.want {
+		if got := Status(test.err, test.r.Context().Err()); got != test.want {
 			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
 		}
 	}

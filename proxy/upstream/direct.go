@@ -35,14 +35,22 @@ type direct struct {
 // GotFirstResponseByte, Got1xxResponse, WroteRequest and PutIdleConn of a
 // httptrace.ClientTrace in the context.
 func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
+	return d.carry(req, nil)
+}
+
+// carry is RoundTrip for a request without a body, or an empty one, that tells f
+// what happens and not the hooks of a trace. With a nil f it is RoundTrip.
+func (d *direct) carry(req *http.Request, f *flight) (*http.Response, error) {
 	if err := sendable(req); err != nil {
 		closeBody(req)
 		return nil, err
 	}
 	ctx := req.Context()
-	trace := httptrace.ContextClientTrace(ctx)
-	if trace == nil {
-		trace = &httptrace.ClientTrace{}
+	var trace *httptrace.ClientTrace
+	if f == nil {
+		if trace = httptrace.ContextClientTrace(ctx); trace == nil {
+			trace = &httptrace.ClientTrace{}
+		}
 	}
 	bare := req // without a body, if it has none
 	repeatable := idempotent(req.Method)
@@ -58,15 +66,16 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 			closeBody(req)
 			return nil, context.Cause(ctx)
 		}
-		if trace.GetConn != nil {
+		if trace != nil && trace.GetConn != nil {
 			trace.GetConn(d.address(req.URL.Host))
 		}
-		l, err := d.get(ctx, req.URL.Host, fresh)
+		l, err := d.get(ctx, req.URL.Host, fresh, f)
 		if err != nil {
 			closeBody(req)
 			return nil, err
 		}
-		x := &exchange{direct: d, link: l, req: bare, trace: trace}
+		x := f.newExchange()
+		x.direct, x.link, x.req, x.trace, x.flight = d, l, bare, trace, f
 		res, err := x.run()
 		switch {
 		case err == nil:

@@ -403,7 +403,7 @@ func TestTheSweeperClosesWhatServersHaveClosed(t *testing.T) {
 	eventually(t, "the one that stays is left", func() bool {
 		d.links.mu.Lock()
 		for _, l := range d.links.idle[addr].links {
-			l.since = l.since.Add(-sweepEvery)
+			l.since -= int64(sweepEvery)
 		}
 		d.links.mu.Unlock()
 		d.sweep()

@@ -83,23 +83,23 @@ func (*StallError) Error() string { return "the upstream takes no more of the bo
 // Timeout reports true: it is the upstream that was too slow.
 func (*StallError) Timeout() bool { return true }
 
-// Status tells apart why r got no answer from its upstream: 499 the client went
+// Status tells apart why a request got no answer from its upstream: 499 the client went
 // away, 408 it sent its body too slowly, 400 its body is malformed, 504 the
 // upstream was too slow, 503 every server is busy, or down and taking no
 // connection, or the gateway has no descriptor or port left for one, 502 anything
 // else (refused, reset, malformed, a header too large, no connection within
-// connect_timeout). r is the client's request.
-func Status(err error, r *http.Request) int {
+// connect_timeout). left is why the client's request has ended, or nil.
+func Status(err, left error) int {
 	if body, ok := errors.AsType[*ClientBodyError](err); ok {
-		return clientStatus(body.Err, r)
+		return clientStatus(body.Err, left)
 	}
 	if errors.Is(err, errServerLost) {
 		return http.StatusBadGateway // whatever became of the client then
 	}
-	switch ctxErr := r.Context().Err(); {
-	case errors.Is(ctxErr, context.Canceled):
+	switch {
+	case errors.Is(left, context.Canceled):
 		return StatusClientGone
-	case ctxErr != nil:
+	case left != nil:
 		return http.StatusGatewayTimeout
 	}
 	_, busy := errors.AsType[*BusyError](err)
@@ -120,13 +120,13 @@ func Status(err error, r *http.Request) int {
 
 // clientStatus is the status of a body that gave err. The end of the connection
 // inside a body is a client that left, not one that wrote nonsense.
-func clientStatus(err error, r *http.Request) int {
+func clientStatus(err, left error) int {
 	gone := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	switch {
 	case isTimeout(err):
 		return http.StatusRequestTimeout
-	case gone || r.Context().Err() != nil:
+	case gone || left != nil:
 		return StatusClientGone
 	}
 	return http.StatusBadRequest

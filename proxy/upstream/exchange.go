@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // exchange is one request on its link, and the body of its answer.
@@ -22,6 +23,10 @@ type exchange struct {
 	link   *link
 	req    *http.Request
 	trace  *httptrace.ClientTrace
+	flight *flight // that is told what happens, in place of trace; else nil
+
+	look  int64 // when a read has waited long enough for the client to be looked after
+	until int64 // when the answer is late; 0 is never
 
 	out     *bytes.Buffer // what is sent in one piece
 	sending *sending      // the body's sender; nil without one
@@ -53,9 +58,13 @@ const maxRequestKept = 16 << 10
 // run sends the request and reads the header of its answer.
 func (x *exchange) run() (*http.Response, error) {
 	l := x.link
-	l.begin()
-	if ctx := x.req.Context(); ctx.Done() != nil {
-		x.stop = context.AfterFunc(ctx, x.cancel)
+	l.begin(x)
+	if f := x.flight; f == nil || f.cancel != nil {
+		x.attend()
+	}
+	if f := x.flight; f != nil && f.first.span > 0 {
+		x.until = f.now + int64(f.first.span)
+		l.bound(x.until)
 	}
 	if err := x.send(); err != nil {
 		return nil, x.fail(err)
@@ -64,7 +73,10 @@ func (x *exchange) run() (*http.Response, error) {
 		return nil, x.fail(err)
 	}
 	x.heard = true
-	if x.trace.GotFirstResponseByte != nil {
+	switch {
+	case x.flight != nil:
+		x.flight.attempt.heard.Store(true)
+	case x.trace.GotFirstResponseByte != nil:
 		x.trace.GotFirstResponseByte()
 	}
 	res, err := x.header()
@@ -85,7 +97,7 @@ func (x *exchange) send() error {
 		}
 	}
 	if x.link.reused {
-		x.link.ask = x.ask
+		x.link.asks = x
 		return nil
 	}
 	return x.ask()
@@ -108,7 +120,9 @@ func (x *exchange) ask() error {
 }
 
 func (x *exchange) gotConn() {
-	if x.trace.GotConn != nil {
+	if x.flight != nil {
+		x.flight.gotConn(x.link.own, x.link.reused)
+	} else if x.trace.GotConn != nil {
 		x.trace.GotConn(httptrace.GotConnInfo{Conn: x.link.own, Reused: x.link.reused, WasIdle: x.link.reused})
 	}
 }
@@ -127,7 +141,12 @@ func (x *exchange) header() (*http.Response, error) {
 		case code == http.StatusContinue && x.sending != nil:
 			x.sending.open(true)
 		}
-		if x.trace.Got1xxResponse != nil {
+		if x.flight != nil {
+			if err := x.flight.interim(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
+				return nil, err
+			}
+			l.left = maxAnswerHeader
+		} else if x.trace.Got1xxResponse != nil {
 			if err := x.trace.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
 				return nil, err
 			}
@@ -140,10 +159,12 @@ func (x *exchange) header() (*http.Response, error) {
 func (x *exchange) take(res *http.Response) (*http.Response, error) {
 	l := x.link
 	l.unbound()
+	x.until = 0
 	if res.StatusCode == http.StatusSwitchingProtocols && switches(res.Header) {
 		if x.stop != nil && !x.stop() {
 			return nil, x.fail(net.ErrClosed)
 		}
+		l.disarm()
 		early, _ := l.br.Peek(l.br.Buffered())
 		res.Body = &switched{link: l, early: bytes.Clone(early)}
 		x.release()
@@ -162,6 +183,57 @@ func (x *exchange) take(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
+// attend ends the exchange when its context does, from now on.
+func (x *exchange) attend() {
+	ctx := x.req.Context()
+	if f := x.flight; f != nil {
+		f.raise()
+		f.tied = true
+	}
+	if ctx.Done() != nil {
+		x.stop = context.AfterFunc(ctx, x.cancel)
+	}
+}
+
+// patience is how long a read waits until the client is looked after: most are over
+// by then, and to watch somebody leave who stays is work in vain.
+const patience = 50 * time.Millisecond
+
+// beginRead is called before a read from the server, which may wait.
+func (x *exchange) beginRead() {
+	if x.stop != nil {
+		return
+	}
+	now := x.flight.now
+	if x.heard {
+		now = mono()
+	}
+	x.look = now + int64(patience)
+	x.link.bound(x.look)
+}
+
+// due is called when a read has waited until a deadline. It sets the next one, or
+// returns why not to go on.
+func (x *exchange) due() error {
+	l, now := x.link, mono()
+	if x.until != 0 && now >= x.until {
+		return &LateError{}
+	}
+	if x.stop == nil && now >= x.look {
+		x.attend()
+	}
+	if x.stop == nil {
+		l.bound(x.look)
+	}
+	if x.until != 0 {
+		l.bound(x.until)
+	}
+	if l.armed == 0 {
+		l.net.SetReadDeadline(time.Time{})
+	}
+	return nil
+}
+
 // cancel ends the exchange because its context did.
 func (x *exchange) cancel() {
 	x.cut.Store(true)
@@ -170,7 +242,6 @@ func (x *exchange) cancel() {
 
 // release gives back what the exchange was written out in and read through.
 func (x *exchange) release() {
-	x.link.ask = nil
 	x.link.rest()
 	if x.out != nil && (x.sending == nil || x.sending.over()) {
 		if x.out.Cap() <= maxRequestKept {
@@ -224,7 +295,7 @@ func (x *exchange) finish(whole bool) {
 	} else {
 		l.close()
 	}
-	if x.trace.PutIdleConn != nil {
+	if x.trace != nil && x.trace.PutIdleConn != nil {
 		var err error
 		if !keep {
 			err = errNotKept
@@ -261,6 +332,11 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// isThere reports whether the n bytes of the body have been read by now.
+func (x *exchange) isThere(n int64) bool {
+	return n > 0 && x.state.Load() == bodyOpen && int64(x.link.br.Buffered()) >= n
+}
+
 // Close ends the answer; before its end the connection ends with it. It may be
 // called while Read is.
 func (x *exchange) Close() error {
@@ -270,7 +346,9 @@ func (x *exchange) Close() error {
 		if x.stop != nil {
 			x.stop()
 		}
-		if x.trace.PutIdleConn != nil {
+		if x.flight != nil {
+			x.flight.tied = true
+		} else if x.trace.PutIdleConn != nil {
 			x.trace.PutIdleConn(errNotKept)
 		}
 	}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -28,6 +27,8 @@ type Front interface {
 type Request struct {
 	// Front is required.
 	Front Front
+	// Client tells when the client leaves; nil is the context of its request.
+	Client Client
 	// Server is where to send it, from Pick. Forward replaces it when another
 	// server took over.
 	Server *Server
@@ -60,17 +61,11 @@ type Request struct {
 // off midway, so that the client does not take it for complete. Cancelling r's
 // context ends it, a tunnel too.
 func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
-	f := &flight{
-		Context: r.Context(),
-		pool:    p,
-		front:   q.Front,
-		in:      r,
-		w:       w,
-		key:     q.Key,
-		path:    q.Path,
-	}
+	f := flights.Get().(*flight)
+	f.Context, f.pool, f.front, f.client, f.in, f.w = r.Context(), p, q.Front, q.Client, r, w
+	f.key, f.path = q.Key, q.Path
 	var err error
-	if f.server, err = p.board(r.Context(), q.Server, q.Key); err != nil {
+	if f.server, err = p.board(f, q.Server, q.Key); err != nil {
 		if r.ContentLength != 0 && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // see unread
 		}
@@ -79,68 +74,21 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 	}
 	defer f.land(q)
 
+	f.reply.ResponseWriter = w
 	if _, asked := r.Header["Upgrade"]; asked {
 		if isWebSocket(r) {
 			f.webSocket = true
-			w = &upgrader{ResponseWriter: w, flight: f, idle: q.Tunnel}
+			f.reply.ResponseWriter = &upgrader{ResponseWriter: w, flight: f, idle: q.Tunnel}
 		} else {
 			r = withoutUpgrade(r)
 		}
 	}
 	f.first.span, f.stall = p.timeouts(q.Timeout)
-	if r.ContentLength != 0 || f.first.span > 0 {
-		var cancel context.CancelCauseFunc
-		f.Context, cancel = context.WithCancelCause(f.Context)
-		defer cancel(nil)
-		f.cancel, f.first.cancel = cancel, cancel
+	if r.ContentLength != 0 || f.webSocket {
+		f.share()
 	}
-	p.proxy.ServeHTTP(w, r.WithContext(f))
-}
-
-// flight is the state of one Forward. It is the context of the request too, so
-// that the pool's one ReverseProxy can find it.
-type flight struct {
-	context.Context // the client's, or one that can be cancelled below it
-
-	pool      *Pool
-	front     Front
-	in        *http.Request
-	w         http.ResponseWriter
-	server    *Server
-	key       uint64
-	tried     []*Server // those that gave no answer
-	path      string
-	webSocket bool
-	waited    time.Duration
-	attempt   attempt
-
-	body   *clientBody // nil without one
-	first  firstByte
-	stall  time.Duration           // that a server may take no more of the body; 0 is no bound
-	cancel context.CancelCauseFunc // with a body only
-	tunnel *tunnel                 // once the client's connection is taken over
-}
-
-type flightKey struct{}
-
-// Value implements context.Context.
-func (f *flight) Value(key any) any {
-	if key == (flightKey{}) {
-		return f
-	}
-	return f.Context.Value(key)
-}
-
-func flightOf(ctx context.Context) *flight { return ctx.Value(flightKey{}).(*flight) }
-
-// land tells q what happened.
-func (f *flight) land(q *Request) {
-	f.pool.leave(f.server)
-	q.Server, q.Waited = f.server, f.waited
-	if f.tunnel != nil {
-		q.Upgraded = true
-		q.Received, q.Sent = f.tunnel.received.Load(), f.tunnel.sent.Load()
-	}
+	p.proxy.ServeHTTP(&f.reply, f.request(r))
+	f.whole = true
 }
 
 // rewrite is the ReverseProxy's: it makes out the request for f's server.
@@ -154,7 +102,7 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 			src:        out.Body,
 			stall:      f.stall,
 			cancel:     f.cancel,
-			unblamable: func() bool { return f.attempt.heard.Load() || f.in.Context().Err() != nil },
+			unblamable: func() bool { return f.attempt.heard.Load() || f.left() },
 			interrupt:  f.interrupt,
 		}
 		out.Body = f.body
@@ -195,6 +143,7 @@ func (p *Pool) answer(res *http.Response) error {
 		// HTTP/2 has trailers behind a known length, HTTP/1.1 behind chunks only.
 		res.Header.Del("Content-Length")
 	}
+	f.reply.answered(res)
 	return f.front.Answer(res)
 }
 

@@ -65,7 +65,7 @@ func (d *door) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	d.mu.Lock()
 	d.failed = append(d.failed, err)
 	d.mu.Unlock()
-	http.Error(w, "no answer", Status(err, r))
+	http.Error(w, "no answer", Status(err, r.Context().Err()))
 }
 
 // failures returns what Fail has got so far.

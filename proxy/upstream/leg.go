@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -26,11 +27,14 @@ type attempt struct {
 	interim   atomic.Int32 // 1xx so far, in all tries
 }
 
+// interimFunc takes in an answer before the answer.
+type interimFunc func(code int, h textproto.MIMEHeader) error
+
 // RoundTrip implements http.RoundTripper.
 func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	f := flightOf(req.Context())
-	f.watch(httptrace.ContextClientTrace(req.Context()))
-	start := time.Now()
+	f.now = mono()
+	start := f.now
 	res, err := f.try(req)
 	for again := 0; err != nil; again++ {
 		next := f.another(err, again)
@@ -46,7 +50,7 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, unsent := err.(*ConnectError); unsent && f.pool.choice.Load().dead {
 		err = &DownError{err}
 	}
-	f.waited = time.Since(start)
+	f.waited = time.Duration(mono() - start)
 	if f.first.stop() && err == nil {
 		res.Body.Close() // what came at last has just been cancelled
 		err = &LateError{}
@@ -63,48 +67,76 @@ func (leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// watch hooks f into the trace that ReverseProxy has put into its own request.
+// hook hooks f into the trace that ReverseProxy has put into its own request.
 // A second trace would be merged with it by reflection, at each request.
-func (f *flight) watch(t *httptrace.ClientTrace) {
-	a := &f.attempt
-	t.GotConn = func(info httptrace.GotConnInfo) {
-		a.reused.Store(info.Reused)
-		a.connected.Store(true)
-		if !f.overHTTP1() {
-			return
-		}
-		if own := http1(info.Conn); own != nil {
-			if info.Reused {
-				own.settle()
-			}
-			own.carry(f.body)
-		}
+func (f *flight) hook(t *httptrace.ClientTrace) {
+	if f.hooked {
+		return
 	}
-	t.GotFirstResponseByte = func() { a.heard.Store(true) }
+	f.hooked = true
+	t.GotConn = func(info httptrace.GotConnInfo) { f.gotConn(info.Conn, info.Reused) }
+	t.GotFirstResponseByte = func() { f.attempt.heard.Store(true) }
 	t.WroteRequest = f.first.start
-	relay := t.Got1xxResponse
-	t.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
-		a.heard.Store(false) // the answer is still to come
-		if a.interim.Add(1) > maxInterim {
-			return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
-		}
-		if code == http.StatusSwitchingProtocols {
-			// HTTP/2 has none; passed on to a client of HTTP/1 it would be the final one.
-			return &AnswerError{"101 over HTTP/2"}
-		}
-		if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
-			// The client gets its 100 when the transport, told so by the
-			// server's, begins to read the body. HTTP/1.0 knows no 1xx.
-			return nil
-		}
-		dropHopByHop(h)
-		return relay(code, h)
+	t.Got1xxResponse = f.interim
+}
+
+// gotConn is told that there is a connection to send on.
+func (f *flight) gotConn(c net.Conn, reused bool) {
+	a := &f.attempt
+	a.reused.Store(reused)
+	a.connected.Store(true)
+	if !f.overHTTP1() {
+		return
 	}
+	if own := http1(c); own != nil {
+		if reused {
+			own.settle()
+		}
+		own.carry(f.body)
+	}
+}
+
+// interim is told of an answer before the answer.
+func (f *flight) interim(code int, h textproto.MIMEHeader) error {
+	a := &f.attempt
+	a.heard.Store(false) // the answer is still to come
+	if a.interim.Add(1) > maxInterim {
+		return &AnswerError{fmt.Sprintf("more than %d interim answers", maxInterim)}
+	}
+	if code == http.StatusSwitchingProtocols {
+		// HTTP/2 has none; passed on to a client of HTTP/1 it would be the final one.
+		return &AnswerError{"101 over HTTP/2"}
+	}
+	if code == http.StatusContinue || !f.in.ProtoAtLeast(1, 1) {
+		// The client gets its 100 when the transport, told so by the
+		// server's, begins to read the body. HTTP/1.0 knows no 1xx.
+		return nil
+	}
+	dropHopByHop(h)
+	return f.relay(code, h)
 }
 
 // try sends req to f's server once and judges what comes back.
 func (f *flight) try(req *http.Request) (*http.Response, error) {
-	res, err := f.transport().RoundTrip(req)
+	var res *http.Response
+	var err error
+	trace := httptrace.ContextClientTrace(req.Context())
+	if f.relay == nil {
+		f.relay = trace.Got1xxResponse
+	}
+	switch t := f.transport().(type) {
+	case *direct:
+		if f.body == nil && !f.webSocket {
+			res, err = t.carry(req, f)
+			break
+		}
+		f.hook(trace)
+		res, err = t.RoundTrip(req)
+	default:
+		f.share()
+		f.hook(trace)
+		res, err = t.RoundTrip(req)
+	}
 	if err == nil {
 		if err = f.refuse(res); err == nil {
 			f.server.answered(res.StatusCode)
@@ -147,7 +179,7 @@ func (f *flight) refuse(res *http.Response) error {
 // blame finds whose fault err is, counts it against the server if it is the
 // server's, and returns it as Status can tell it.
 func (f *flight) blame(err error) error {
-	left := f.in.Context().Err() != nil
+	left := f.left()
 	if b := f.body; b != nil {
 		// To interrupt the body cancels the context too, so that comes first.
 		switch clients := b.clientError(left); {
@@ -159,7 +191,7 @@ func (f *flight) blame(err error) error {
 			err = &StallError{}
 		}
 	}
-	if f.first.isLate() {
+	if _, late := err.(*LateError); late || f.first.isLate() {
 		left, err = false, &LateError{}
 	}
 	if left {

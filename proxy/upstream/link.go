@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -25,7 +26,8 @@ type link struct {
 	net    net.Conn        // what is read and written
 	raw    syscall.RawConn // the socket
 	reused bool
-	since  time.Time // when it became idle
+	since  int64 // when it became idle
+	armed  int64 // the deadline of reads that the system knows of; 0 is none
 
 	br     *bufio.Reader // during an exchange
 	left   int64         // how many bytes may be read
@@ -35,7 +37,8 @@ type link struct {
 	writeErr error
 
 	wait func(fd uintptr) bool // ready, made once
-	ask  func() error          // sends the request, once nothing is left of the last answer
+	x    *exchange             // whose reads have to be looked after; else nil
+	asks *exchange             // whose request is to be sent, once nothing is left of the last answer
 	into []byte                // what ready reads into
 	n    int                   // what ready has read
 	err  error
@@ -58,18 +61,23 @@ func newLink(c net.Conn, host string) *link {
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 // begin prepares l for an exchange.
-func (l *link) begin() {
+func (l *link) begin(x *exchange) {
 	l.br = readers.Get().(*bufio.Reader)
 	l.br.Reset(l)
 	l.left = maxAnswerHeader
 	l.wrote, l.writeErr = 0, nil
+	if x.flight != nil {
+		l.x = x
+	} else {
+		l.disarm()
+	}
 }
 
 // rest ends an exchange. It is called once, by whom reads.
 func (l *link) rest() {
 	l.br.Reset(nil)
 	readers.Put(l.br)
-	l.br = nil
+	l.br, l.x, l.asks = nil, nil, nil
 }
 
 // unbound lifts the bound of what may be read: an answer's body is as long as it
@@ -88,10 +96,22 @@ func (l *link) Read(p []byte) (n int, err error) {
 	if int64(len(p)) > l.left {
 		p = p[:l.left]
 	}
-	if l.ask != nil {
-		n, err = l.askFirst(p)
-	} else {
-		n, err = l.net.Read(p)
+	if l.x != nil {
+		l.x.beginRead()
+	}
+	for {
+		if l.asks != nil {
+			n, err = l.askFirst(p)
+		} else {
+			n, err = l.net.Read(p)
+		}
+		if err == nil || n > 0 || l.armed == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		l.armed = 0
+		if err = l.x.due(); err != nil {
+			break
+		}
 	}
 	if err == io.EOF {
 		l.sawEOF = true
@@ -108,6 +128,24 @@ func (l *link) Write(p []byte) (int, error) {
 		l.writeErr = err
 	}
 	return n, err
+}
+
+// bound sees to it that a read waits no longer than until then. The deadline of the
+// last exchange comes before it, mostly, and is left as it is: telling the system
+// of another one costs more than to wake for nothing now and then.
+func (l *link) bound(then int64) {
+	if l.armed == 0 || then < l.armed {
+		l.armed = then
+		l.net.SetReadDeadline(epoch.Add(time.Duration(then)))
+	}
+}
+
+// disarm takes the deadline away.
+func (l *link) disarm() {
+	if l.armed != 0 {
+		l.armed = 0
+		l.net.SetReadDeadline(time.Time{})
+	}
 }
 
 // close closes the connection, from any goroutine, also more than once.

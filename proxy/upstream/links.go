@@ -41,12 +41,12 @@ type seeker struct {
 
 // get returns a connection for host: the idle one used last unless fresh, else
 // the first that comes free or is made.
-func (d *direct) get(ctx context.Context, host string, fresh bool) (*link, error) {
+func (d *direct) get(ctx context.Context, host string, fresh bool, f *flight) (*link, error) {
 	ls := &d.links
 	ls.mu.Lock()
 	ls.closing = false
 	if !fresh {
-		if l := d.popLocked(host); l != nil {
+		if l := d.popLocked(host, f.clock()); l != nil {
 			ls.mu.Unlock()
 			return l, nil
 		}
@@ -57,6 +57,8 @@ func (d *direct) get(ctx context.Context, host string, fresh bool) (*link, error
 		s.seekers = append(s.seekers, w)
 	}
 	ls.mu.Unlock()
+	f.share() // the dial may outlive it
+	defer f.tick()
 	// The dial goes on when the request got another connection: the next one will
 	// want it.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -118,7 +120,7 @@ func (d *direct) connect(ctx context.Context, host string, w *seeker) {
 // put keeps l for the next request, or closes it. It reports whether it is kept.
 func (d *direct) put(l *link) bool {
 	l.reused = true
-	now := time.Now()
+	now := mono()
 	ls := &d.links
 	ls.mu.Lock()
 	s := ls.stack(l.host)
@@ -146,14 +148,14 @@ func (d *direct) put(l *link) bool {
 }
 
 // popLocked takes the idle connection to host that was used last, if one is.
-func (d *direct) popLocked(host string) *link {
+func (d *direct) popLocked(host string, now int64) *link {
 	s := d.links.idle[host]
 	if s == nil || len(s.links) == 0 {
 		return nil
 	}
 	top := len(s.links) - 1
 	l := s.links[top]
-	if d.keep > 0 && time.Since(l.since) > d.keep {
+	if d.keep > 0 && time.Duration(now-l.since) > d.keep {
 		return nil // as are those below it; the sweeper is late
 	}
 	s.links[top] = nil
@@ -215,20 +217,20 @@ func (d *direct) armLocked(after time.Duration) {
 // of those idle longest that their servers have closed.
 func (d *direct) sweep() {
 	var over []*link
-	now, look := time.Now(), sweepMost
+	now, look := mono(), sweepMost
 	next := d.tick()
 	ls := &d.links
 	ls.mu.Lock()
 	for host, s := range ls.idle {
 		old := 0
-		for d.keep > 0 && old < len(s.links) && now.Sub(s.links[old].since) >= d.keep {
+		for d.keep > 0 && old < len(s.links) && time.Duration(now-s.links[old].since) >= d.keep {
 			old++
 		}
 		over = append(over, s.links[:old]...)
 		rest := s.links[old:]
 		kept := s.links[:0]
 		for _, l := range rest {
-			if look > 0 && now.Sub(l.since) >= sweepEvery {
+			if look > 0 && time.Duration(now-l.since) >= sweepEvery {
 				look--
 				if !l.quiet() {
 					over = append(over, l)
@@ -240,7 +242,7 @@ func (d *direct) sweep() {
 		clear(s.links[len(kept):])
 		s.links = kept
 		if len(kept) > 0 && d.keep > 0 {
-			next = min(next, kept[0].since.Add(d.keep).Sub(now))
+			next = min(next, d.keep-time.Duration(now-kept[0].since))
 		}
 		ls.dropEmpty(host, s)
 	}

@@ -103,7 +103,6 @@ func New(spec *rules.Upstream, o Options) (*Pool, error) {
 	p.proxy = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      leg{},
-		FlushInterval:  flushAfter,
 		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		BufferPool:     buffers,
 		ModifyResponse: p.answer,

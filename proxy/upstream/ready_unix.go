@@ -18,7 +18,7 @@ const canBeDirect = true
 func (l *link) askFirst(p []byte) (int, error) {
 	l.into, l.n, l.err = p, 0, nil
 	err := l.raw.Read(l.wait)
-	l.into, l.ask = nil, nil
+	l.into = nil
 	if l.err != nil {
 		err = l.err
 	}
@@ -29,14 +29,13 @@ func (l *link) askFirst(p []byte) (int, error) {
 // something to read; true is the end.
 func (l *link) ready(fd uintptr) bool {
 	n, err := readSocket(fd, l.into)
-	if l.ask != nil {
+	if x := l.asks; x != nil {
+		l.asks = nil
 		if err != syscall.EAGAIN {
 			l.err = errNotQuiet
 			return true
 		}
-		ask := l.ask
-		l.ask = nil
-		l.err = ask()
+		l.err = x.ask()
 		return l.err != nil
 	}
 	switch {
@@ -56,11 +55,10 @@ func (l *link) ready(fd uintptr) bool {
 // does not wait.
 func (l *link) quiet() bool {
 	quiet := false
-	err := l.raw.Read(func(fd uintptr) bool {
+	err := l.raw.Control(func(fd uintptr) { // whatever deadline has passed
 		var b [1]byte
 		_, err := readSocket(fd, b[:])
 		quiet = err == syscall.EAGAIN
-		return true
 	})
 	return quiet && err == nil
 }

@@ -46,7 +46,7 @@ func (f *flight) another(err error, again int) *Server {
 func (f *flight) repeatable(err error) bool {
 	a := &f.attempt
 	return idempotent(f.in.Method) && f.body == nil && a.connected.Load() && !a.heard.Load() && a.interim.Load() == 0 &&
-		!isTimeout(err) && f.in.Context().Err() == nil
+		!isTimeout(err) && !f.left()
 }
 
 func idempotent(method string) bool {
@@ -72,6 +72,7 @@ func (f *flight) moveTo(s *Server, req *http.Request) *http.Request {
 	a.reused.Store(false)
 	a.heard.Store(false)
 	f.first.again()
+	f.now = mono()
 	again, u := *req, *req.URL
 	again.URL = &u
 	s.direct(&again, f.path, f.pool.ownHost)

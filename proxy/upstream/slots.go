@@ -25,7 +25,7 @@ type waiter struct {
 // board reserves a place for a request at s, or at another server of the pool
 // when s has none left. When no server has, it waits, at most the pool's
 // connect_timeout. With a nil error, leave must follow.
-func (p *Pool) board(ctx context.Context, s *Server, key uint64) (*Server, error) {
+func (p *Pool) board(f *flight, s *Server, key uint64) (*Server, error) {
 	if p.most == 0 {
 		s.inFlight.Add(1)
 		return s, nil
@@ -38,7 +38,7 @@ func (p *Pool) board(ctx context.Context, s *Server, key uint64) (*Server, error
 			return other, nil
 		}
 	}
-	return p.wait(ctx, key)
+	return p.wait(f.watch(), key)
 }
 
 func (p *Pool) wait(ctx context.Context, key uint64) (*Server, error) {

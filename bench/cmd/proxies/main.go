@@ -22,6 +22,7 @@ func main() {
 	gateway := flag.String("gateway", "", "the gateway's binary (default: it is built)")
 	versus := flag.String("vs", "", "another binary of the gateway, to be compared")
 	only := flag.String("only", "", "comma-separated proxies to measure (default all)")
+	what := flag.String("works", "", "comma-separated works to measure: allowed, refused, posted (default all)")
 	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
 	requests := flag.Int("requests", 20_000, "requests of each measurement")
 	conns := flag.Int("conns", 64, "client connections")
@@ -39,6 +40,9 @@ func main() {
 		if *only != "" {
 			b.only = strings.Split(*only, ",")
 		}
+		if *what != "" {
+			b.works = strings.Split(*what, ",")
+		}
 		err = b.run(ctx, os.Stdout)
 	}
 	if err != nil {
@@ -50,7 +54,7 @@ func main() {
 // bench is one run.
 type bench struct {
 	gateway, versus         string
-	only                    []string
+	only, works             []string
 	rounds, requests, conns int
 	dir                     string
 }
@@ -96,7 +100,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 		}
 		for _, r := range order {
 			for _, w := range works {
-				if w.limited && !r.limits {
+				if w.limited && !r.limits || b.works != nil && !slices.Contains(b.works, w.name) {
 					continue
 				}
 				cpu, took, err := b.measure(r, w)

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// tick is the unit of /proc's times on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
 
 // tree is the process and those below it.
 func tree(pid int) []int {
@@ -32,18 +30,12 @@ func tree(pid int) []int {
 // cpu is the processor time that r has taken, its workers included.
 func (r *running) cpu() (sum time.Duration) {
 	for _, pid := range tree(r.cmd.Process.Pid) {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(data), ") ")
-		fields := strings.Fields(rest)
-		if len(fields) < 13 {
-			continue
-		}
-		for _, f := range fields[11:13] { // user and system
-			if n, err := strconv.ParseInt(f, 10, 64); err == nil {
-				sum += time.Duration(n) * tick
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, path := range threads {
+			data, _ := os.ReadFile(path)
+			if fields := strings.Fields(string(data)); len(fields) > 0 { // the first is the time on a processor
+				n, _ := strconv.ParseInt(fields[0], 10, 64)
+				sum += time.Duration(n)
 			}
 		}
 	}
