@@ -12,9 +12,9 @@ type growth struct {
 	next   [2]*shard // the halves; when it is not split the first brings the places
 }
 
-// grow gives the shard of d more places, or splits it in two, unless it has room
-// by now; and what want says besides. It returns false when there is no memory for that. The caller holds no
-// lock.
+// grow gives the shard of d more places, or splits it in two, unless it has room by
+// now, and puts what want says beside them. It returns false when there is no memory
+// for that. The caller holds no lock.
 //
 // The memory is made before the lock is taken for which checks of the shard's
 // keys wait: the allocator, the collector and the kernel may take their time. When

@@ -60,14 +60,20 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 		}
 	}
 	var keys []Digest
-	levels := make([]Level, 0, maxShard) // made here, where no check waits
-	if t.listed {
-		keys, levels = make([]Digest, 0, maxShard), nil
-	}
+	var levels []Level
 	for pos, over := uint64(0), false; !over && t.shards() > 0; {
 		s := t.lock(Digest{Hi: pos})
 		if s == nil {
 			return
+		}
+		if n := int(s.n); n > max(cap(keys), cap(levels)) { // made where no check waits
+			s.mu.Unlock()
+			if t.listed {
+				keys = make([]Digest, 0, n+n/4)
+			} else {
+				levels = make([]Level, 0, n+n/4)
+			}
+			continue
 		}
 		at := max(now, s.latest)
 		keys, levels = keys[:0], levels[:0]

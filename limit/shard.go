@@ -68,9 +68,9 @@ const (
 	moreSize    = 80
 )
 
-// sizes are the numbers of places a shard may have. They are such that next to no memory
-// is lost to the allocator's size classes, of 48 bytes a place, and close together at the end, where
-// the shards of a large Table are.
+// sizes are the numbers of places a shard may have. They are such that next to no
+// memory is lost to the allocator's size classes, at 48 bytes a place, and close
+// together at the end, where the shards of a large Table are.
 var sizes = [...]int{8, 12, 16, 24, 32, 48, 64, 101, 128, 197, 256, 384, 512, 568, 682, 853, maxShard}
 
 // room returns how many keys fit into c places: seven of eight.

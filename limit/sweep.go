@@ -186,7 +186,7 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 	before := s.held()
 	if n == int(s.n) { // nothing is left
 		for i := range s.slots {
-			if n > 0 && t.listed && idle.has(i) {
+			if idle.has(i) {
 				t.release(t.ringBytes(s.homeAt(i)))
 			}
 		}
@@ -224,8 +224,8 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 	}
 }
 
-// judge brings the States of the locked shard s to the numbers in force, and returns which of its
-// keys are idle, and how many that are.
+// judge brings the States of the locked shard s to the numbers in force, and says
+// which of its keys are idle, and how many that are.
 func (t *Table) judge(s *shard, idle *placeSet) (n int) {
 	g := t.newest.Load()
 	for i := range s.slots {
@@ -283,8 +283,7 @@ func (t *Table) idle(h home, g *generation, now Instant) bool {
 	return g.idle(*h.st, h.side, now)
 }
 
-// trimWork is how many entries of lists are dropped or moved at most, or nearly so, before the lock
-// is given back.
+// trimWork is about how many entries of lists are looked at before the lock is given back.
 const trimWork = 4096
 
 // trimShard drops what is too old from the lists of s, and gives back memory that
@@ -302,8 +301,9 @@ func (t *Table) trimShard(s *shard, now Instant) {
 	}
 }
 
-// trimFrom drops what is too old from lists of the locked shard s, from place i on, until that has been some work
-// or a list has a ring that is too large. It returns where to go on, and then how many places are enough for that list.
+// trimFrom drops what is too old from lists of the locked shard s, from place i on,
+// until that has been some work or a list has a ring that is too large. It returns
+// where to go on, and then how many places are enough for that list.
 func (t *Table) trimFrom(s *shard, i int, now Instant) (at, ring int, over bool) {
 	g := t.newest.Load()
 	now = max(now, s.latest)

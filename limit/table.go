@@ -339,9 +339,9 @@ func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
 	return n
 }
 
-// spare makes place for one entry more in l, at the instant at, with the ring of c, if any. Without memory
-// for it the newest entry moves there and takes it in: all its units count until
-// the last of them is too old, never less than they should.
+// spare makes place for one entry more in l, at the instant at, with the ring of c if
+// it has one. Without memory for it the newest entry moves there and takes it in: all
+// its units count until the last of them is too old, never less than they should.
 func (t *Table) spare(l *stamps, at Instant, c *Claim) {
 	n := l.grown(at)
 	if n == len(l.ring) {

@@ -152,8 +152,8 @@ func (b *tokenBucket) advance(s *State, now Instant) {
 	s.Used, s.Rem = b.refill(s.Used, hi+carry, lo)
 }
 
-// refill returns what of used units, more than none, is in use once so many parts have come back,
-// those of a unit that had before included; and the parts of the next.
+// refill returns what of used units, more than none, is in use once so many parts have
+// come back, those of a unit that had before included; and the parts of the next.
 func (b *tokenBucket) refill(used int64, hi, lo uint64) (int64, uint64) {
 	// All of them, as a rule: a product tells that at a fraction of what a division costs.
 	if fullHi, fullLo := bits.Mul64(uint64(used), b.w); hi > fullHi || hi == fullHi && lo >= fullLo {
