@@ -74,7 +74,7 @@ func (s *Shared) remember(c *Claim, at Instant, alone bool) {
 	switch {
 	case c.Blocked:
 		s.refused.add(c, at, min(c.Receipt.Block, longestRefusal))
-	case s.Returns || s.punishes() || s.Terms.Algorithm == Concurrency:
+	case s.Returns || s.Punishes() || s.Terms.Algorithm == Concurrency:
 	case !s.Terms.waits():
 		s.refused.add(c, at, min(c.Result.Wait, longestRefusal))
 	case alone:

@@ -101,8 +101,8 @@ func wholeMicros(d time.Duration) time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// punishes says that refusals are counted.
-func (s *Shared) punishes() bool { return s.Penalty.Block > 0 }
+// Punishes says that refusals count for a penalty.
+func (s *Shared) Punishes() bool { return s.Penalty.Block > 0 }
 
 // exact is what a double counts to without a gap.
 const exact = 1 << 53

@@ -210,7 +210,7 @@ func remembered(there []Claim, now Instant, here []Claim, intent Intent) (v Verd
 	for i := range there {
 		c := &there[i]
 		c.Result = Result{}
-		counted = counted || c.Mode == Enforce && c.Shared.punishes()
+		counted = counted || c.Mode == Enforce && c.Shared.Punishes()
 		r, block, ok := c.Shared.refused.find(c.Key, now, c.N)
 		if !ok || c.Mode != Enforce {
 			continue

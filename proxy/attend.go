@@ -42,10 +42,8 @@ func (x *exchange) Watch() context.Context {
 	case x.attends == nil:
 		x.watching = x.r.Context()
 	default:
-		var left context.CancelFunc
-		x.watching, left = context.WithCancel(x.r.Context())
-		end := x.attends.watch(left)
-		x.unwatch = func() { end(); left() }
+		x.watching, x.leaves = context.WithCancel(x.r.Context())
+		x.unwatch = x.attends.watch(x.leaves)
 	}
 	return x.watching
 }
@@ -68,7 +66,8 @@ func (x *exchange) leftError() error {
 	return nil
 }
 
-// unattend ends the watch, before anybody else reads from the connection.
+// unattend ends the watch, before anybody else reads from the connection. The
+// context lives on.
 func (x *exchange) unattend() {
 	if x.unwatch != nil {
 		x.unwatch()

@@ -27,6 +27,8 @@ type conn struct {
 	span time.Duration // 0 is no bound
 	peer netip.AddrPort
 
+	peerName string // of peer; "" in tests
+
 	local bool // peer is no address of its own, but that of all who come by a unix socket
 
 	early []byte // came behind a PROXY header; read first
@@ -39,6 +41,8 @@ type conn struct {
 
 	http1    atomic.Bool // a request of HTTP/1 has come to a Gateway, without TLS
 	attended atomic.Bool // one without a body is in progress, and who serves it sees to whether the client leaves: see attend
+
+	straight *straight // an answer that the next write carries, or nil
 
 	noted   atomic.Bool // what a TLS handshake has negotiated
 	traffic traffic
@@ -67,9 +71,17 @@ func (c *conn) hear() {
 	}
 }
 
-// Write implements net.Conn. A deadline that was set for it holds as well: TLS
-// sets one for its last words.
-func (c *conn) Write(p []byte) (n int, err error) {
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.straight != nil {
+		return c.writeStraight(p)
+	}
+	return c.write(p)
+}
+
+// write writes p. A deadline that was set for it holds as well: TLS sets one for its
+// last words.
+func (c *conn) write(p []byte) (n int, err error) {
 	if c.span <= 0 {
 		return c.Conn.Write(p)
 	}

@@ -44,6 +44,11 @@
 // has been charged by then, and holds no slot before its turn. A client that goes
 // away meanwhile gives its turn back if nobody has one behind it.
 //
+// # Who sees that a client leaves
+//
+// On connections of HTTP/1 without TLS it is not net/http but the exchange, and only
+// when a request has to wait for something: see exchange.Watch.
+//
 // # What is the client's fault is not the upstream's
 //
 // A request body is read through body, which marks its own failures, and a

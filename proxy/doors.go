@@ -350,6 +350,7 @@ func (d *Doors) takeRest(n *door) {
 // hand gives a connection to the server of the present settings.
 func (d *Doors) hand(n *conn) {
 	d.newcomers.Add(1)
+	n.peerName = nameOf(n.peer)
 	for {
 		s := d.current.Load()
 		n.span = s.settings.Write

@@ -48,11 +48,14 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	conn     *conn           // over HTTP/2; else nil
-	attends  *conn           // whose client nobody else looks after; else nil
-	watching context.Context // set by Watch
-	unwatch  func()          // ends that
-	trusted  bool            // the peer's forwarding headers are believed
+	peerName string             // its address; \"\" is not known yet
+	conn     *conn              // over HTTP/2; else nil
+	line     *conn              // over HTTP/1 without TLS; else nil
+	attends  *conn              // whose client nobody else looks after; else nil
+	watching context.Context    // set by Watch
+	unwatch  func()             // ends the watch
+	leaves   context.CancelFunc // ends watching
+	trusted  bool               // the peer's forwarding headers are believed
 	grpc     bool
 	upgrade  bool // a WebSocket handshake
 	body     *body
@@ -79,6 +82,7 @@ type exchange struct {
 	policy   int                 // bytes of the former; 0 is neither
 	retry    int64               // Retry-After; 0 is none
 	tightest *limit.Claim        // what legacy limit headers tell of, or nil
+	fields   fields
 
 	keep       []string // headers that Connection must not take away
 	redact     *rules.Redaction
@@ -145,6 +149,9 @@ func (x *exchange) finish() {
 	x.boundRest()
 	x.ended(now)
 	x.unattend()
+	if x.leaves != nil {
+		x.leaves()
+	}
 	x.count(now)
 	x.log(now)
 	x.g.inFlight.Add(-1)

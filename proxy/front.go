@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -11,13 +12,25 @@ import (
 	"gateway/rules"
 )
 
+// fields makes the values of header fields, each its own slice of one array.
+type fields struct{ free []string }
+
+func (f *fields) of(value string) []string {
+	if len(f.free) == 0 {
+		f.free = make([]string, 9) // what an ordinary request and its answer take
+	}
+	one := f.free[:1:1]
+	one[0], f.free = value, f.free[1:]
+	return one
+}
+
 // dropSpoofed takes from the request what nobody may see of it, the rules as
 // little as the upstream: names with "_", which many servers read as "-", and
 // what only a trusted peer may set.
 func (x *exchange) dropSpoofed() {
 	h := x.r.Header
 	for name := range h {
-		if strings.Contains(name, "_") || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
+		if strings.IndexByte(name, '_') >= 0 || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
 			delete(h, name)
 		}
 	}
@@ -55,18 +68,23 @@ func (x *exchange) Rewrite(out, in *http.Request) {
 	}
 	x.forwardedHeaders(h, in)
 	if via := in.Header["Via"]; len(via) > 0 {
-		h["Via"] = []string{strings.Join(via, ", ") + ", 1.1 gateway"}
+		h["Via"] = x.fields.of(strings.Join(via, ", ") + ", 1.1 gateway")
 	} else {
-		h["Via"] = []string{"1.1 gateway"}
+		h["Via"] = x.fields.of("1.1 gateway")
 	}
-	h["X-Request-Id"] = []string{x.id}
-	x.plan.Request.Apply(h, x.placeholder)
+	h["X-Request-Id"] = x.fields.of(x.id)
+	if edit := &x.plan.Request; !edit.Empty() {
+		edit.Apply(h, x.placeholder)
+	}
 }
 
 // forwardedHeaders sets who the client is. A trusted peer's word is kept and the
 // peer appended; anybody else's was dropped.
 func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
-	peer := x.peer.Addr().Unmap().WithZone("").String()
+	peer := x.peerName
+	if peer == "" {
+		peer = nameOf(x.peer)
+	}
 	chain, proto, host := peer, "http", in.Host
 	if in.TLS != nil {
 		proto = "https"
@@ -89,11 +107,14 @@ func (x *exchange) forwardedHeaders(h http.Header, in *http.Request) {
 	if x.trusted {
 		client = x.facts.Client.String()
 	}
-	h["X-Forwarded-For"] = []string{chain}
-	h["X-Forwarded-Proto"] = []string{proto}
-	h["X-Forwarded-Host"] = []string{host}
-	h["X-Real-Ip"] = []string{client}
+	h["X-Forwarded-For"] = x.fields.of(chain)
+	h["X-Forwarded-Proto"] = x.fields.of(proto)
+	h["X-Forwarded-Host"] = x.fields.of(host)
+	h["X-Real-Ip"] = x.fields.of(client)
 }
+
+// nameOf is the address of a peer as servers are told of it.
+func nameOf(peer netip.AddrPort) string { return peer.Addr().Unmap().WithZone("").String() }
 
 // Answer implements upstream.Front. The limit headers of an ordinary answer are
 // put on when its header goes out; a 101 never comes to that.

@@ -10,7 +10,7 @@ import (
 // stays what it is, and a page on another origin can still read it.
 func (x *exchange) editAnswer(h http.Header) {
 	switch {
-	case x.plan == nil:
+	case x.plan == nil || x.plan.Response.Empty():
 	case x.problem:
 		x.plan.Response.Complete(h, x.placeholder)
 	default:

@@ -50,7 +50,7 @@ func (x *exchange) fail(p problem) {
 	}
 	x.sayWhen(p)
 	x.buf = p.appendJSON(x.buf[:0], x.id)
-	x.send(p.status, problemType, x.buf)
+	x.send(p.status, problemType, x.buf, nil, nil)
 }
 
 // sayWhen puts Retry-After on the answer, if it helps to wait.
@@ -74,10 +74,19 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// send writes an answer of the gateway's own that nobody may keep.
-func (x *exchange) send(status int, contentType []string, body []byte) {
+// send writes an answer of the gateway's own that nobody may keep, with the header
+// fields of w, unless that is nil, filled in by f.
+func (x *exchange) send(status int, contentType []string, body []byte, w *wording, f *refusal) {
 	x.problem = true
-	x.w.Header()["Cache-Control"] = noStore
+	if x.goesStraight() {
+		x.sendStraight(status, contentType[0], body, w, f)
+		return
+	}
+	h := x.w.Header()
+	if w != nil {
+		w.set(h, f)
+	}
+	h["Cache-Control"] = noStore
 	x.write(status, contentType, body)
 }
 
@@ -216,7 +225,6 @@ func (x *exchange) refuse(v limit.Verdict) {
 	if f.canWait {
 		x.retry = f.seconds
 	}
-	w.set(x.w.Header(), &f)
 	body, text, kind := w.limited, w.limitedText, quotaExceeded
 	if x.blocked {
 		body, text, kind = w.blocked, w.blockedText, abnormalUsage
@@ -224,13 +232,14 @@ func (x *exchange) refuse(v limit.Verdict) {
 	contentType := problemType
 	switch {
 	case x.grpc:
+		w.set(x.w.Header(), &f)
 		x.failGRPC(problem{status: w.status, kind: kind, detail: string(f.write(nil, text))})
 		return
 	case w.contentType != nil:
 		body, contentType = w.body, w.contentType
 	}
 	x.buf = f.write(x.buf[:0], body)
-	x.send(w.status, contentType, x.buf)
+	x.send(w.status, contentType, x.buf, w, &f)
 }
 
 // storeLost answers a request that a rule cannot decide without its store.

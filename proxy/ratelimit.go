@@ -25,24 +25,20 @@ func limitHeadersOf(word string) limitHeaders {
 // headers. It runs once, when the header is about to go out.
 func (x *exchange) decorate(h http.Header) {
 	x.editAnswer(h)
-	values := make([]string, 4) // all in one piece
-	values[0] = x.id
-	h["X-Request-Id"] = values[0:1:1]
+	h["X-Request-Id"] = x.fields.of(x.id)
 	rates := len(x.text)
 	if x.retry > 0 {
 		x.text = strconv.AppendInt(x.text, x.retry, 10)
 	}
 	text := string(x.text)
 	if x.retry > 0 {
-		values[1] = text[rates:]
-		h["Retry-After"] = values[1:2:2]
+		h["Retry-After"] = x.fields.of(text[rates:])
 	}
 	if x.policy > 0 {
 		// Both fields are lists: what the upstream sent is kept and ours come after.
 		// The upstream's may stand under net/http's spelling.
-		values[2], values[3] = text[:x.policy], text[x.policy:rates]
-		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", values[2:3:3])
-		appendField(h, "RateLimit", "Ratelimit", values[3:4:4])
+		appendField(h, "RateLimit-Policy", "Ratelimit-Policy", x.fields.of(text[:x.policy]))
+		appendField(h, "RateLimit", "Ratelimit", x.fields.of(text[x.policy:rates]))
 	}
 	if x.tightest != nil {
 		x.legacyFields(h)

@@ -231,8 +231,13 @@ rules:
 		if text := fmt.Sprint(sent(res, "RateLimit")); !strings.Contains(text, `"quota";r=7`) || !strings.Contains(text, `"even";r=5;t=1`) {
 			t.Errorf("it is told %s", text)
 		}
+		calls := s.calls
 		if n := left("few"); n != 1 {
 			t.Errorf("slots left: %d", n)
+		}
+		// The one that waits asks, and asks for a slot, and gives that back.
+		if res, at := v.ask(t.Context(), 1, "/"); res.StatusCode != 200 || at != 3*time.Second || s.calls != calls+2+3 {
+			t.Errorf("%d at %v, after %d calls", res.StatusCode, at, s.calls-calls-2)
 		}
 	})
 }

@@ -117,7 +117,7 @@ func newWording(r *rules.Reject) *wording {
 		blockedText: readDraft(blocked, names, plainPlaces, plain),
 	}
 	if r.Body != "" {
-		w.body, w.contentType = readDraft(r.Body, ofFile, plainPlaces, plain), []string{r.ContentType}
+		w.body, w.contentType = readDraft(r.Body, ofFile, plainPlaces, plain), []string{strings.NewReplacer("\r", " ", "\n", " ").Replace(r.ContentType)}
 	}
 	for _, h := range r.Headers {
 		f := draftField{name: h.Name, value: readDraft(h.Value, ofFile, plainPlaces, plain)}

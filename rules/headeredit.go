@@ -21,6 +21,9 @@ type HeaderSet struct {
 	Value Template
 }
 
+// Empty reports whether there is nothing to change.
+func (e *HeaderEdit) Empty() bool { return len(e.Remove) == 0 && len(e.Set) == 0 }
+
 // Apply makes the changes to h. value returns what a placeholder stands for.
 func (e *HeaderEdit) Apply(h http.Header, value func(name string) string) {
 	for _, name := range e.Remove {

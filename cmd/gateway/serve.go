@@ -373,6 +373,7 @@ func (s *server) serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	sweeper := limit.Sweeper{Now: s.clock.Now, Tables: s.tables}
 	wg.Go(func() { sweeper.Run(work) })
+	wg.Go(func() { newMemory(s.tables).run(work) })
 	if s.store != nil {
 		s.store.Start(ctx)
 		wg.Go(func() { s.store.Run(work) })

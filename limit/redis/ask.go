@@ -66,14 +66,11 @@ func flags(c *limit.Claim) (f byte) {
 	if c.Pending {
 		f |= flagPending
 	}
-	if punishes(c) {
+	if c.Shared.Punishes() {
 		f |= flagPenalty
 	}
 	return f
 }
-
-// punishes says that refusals of a claim count for a penalty.
-func punishes(c *limit.Claim) bool { return c.Shared.Penalty.Block > 0 }
 
 // appendAsk appends what take.lua is asked of a claim: algorithm, flags, units, n,
 // w, burst, grain; of one of requests in progress its lease, and of one that lets them
@@ -90,7 +87,7 @@ func appendAsk(out []byte, c *limit.Claim, process uint64, clock *clock) []byte 
 	case waits(t.Algorithm):
 		out = appendNumber(appendNumber(out, t.Whole), t.Extra)
 	}
-	if punishes(c) {
+	if c.Shared.Punishes() {
 		p := &c.Shared.Penalty
 		out = appendTerms(out, p.After, clock)
 		out = appendNumber(out, p.Block.Microseconds())

@@ -71,12 +71,13 @@ func BenchmarkServerCPU(b *testing.B) {
 	}
 	p := served(s)
 	for _, set := range []set{bucket(1_000_000_000, time.Second, 1_000_000), fixed(1_000_000_000, day), sliding(1_000_000_000, time.Minute), logged(1_000_000, time.Minute),
-		calendar(1_000_000_000, limit.Month, midday), bucket(1_000_000_000, time.Second, 1_000_000).punished(1000, time.Hour, time.Hour, time.Hour)} {
+		calendar(1_000_000_000, limit.Month, midday), leaky(1_000_000_000, time.Second, time.Second), patient(1_000_000_000, time.Second, 1_000_000, time.Second),
+		bucket(1_000_000_000, time.Second, 1_000_000).punished(1000, time.Hour, time.Hour, time.Hour)} {
 		r := p.rule(b, set)
 		c := limit.Claim{Shared: r.shared, N: 1}
 		name := "gw:{x}:" + r.shared.ID
 		keys := []string{name}
-		if punishes(&c) {
+		if c.Shared.Punishes() {
 			keys = append(keys, name+recordSuffix)
 		}
 		script, args := s.scripts.forTake([]limit.Claim{c}, limit.Ask{}), []string{string(appendAsk(nil, &c, 1, &s.clock))}

@@ -125,6 +125,14 @@ func TestTurnsInACluster(t *testing.T) {
 	if left(inside, 2) != 1 {
 		t.Error("a slot is held by nobody")
 	}
+	// With a slot, which is anybody's until the request leaves.
+	fast := p.rule(t, leaky(1, minute, minute))
+	fast.take(now(), keys[0], 1)
+	last, v, _ := p.ask(now(), fast.claim(keys[0], 1), inside.claim(keys[2], 1))
+	if !v.OK || !about(v.Wait, minute) || left(inside, 2) != 1 || s.Stats().Leases != 0 {
+		t.Errorf("with a slot and a wait: %+v, %d left, %d leases", v, left(inside, 2), s.Stats().Leases)
+	}
+	last.Done(now(), nil)
 	// It must have to wait where memory has no slot; here it need not.
 	free := p.rule(t, leaky(1, minute, minute))
 	none := p.rule(t, slotsOf(1))

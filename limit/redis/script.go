@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -136,8 +135,10 @@ func newScripts(clock string, slack time.Duration) scripts {
 // forTake returns the script that takes claims.
 func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
 	one, many := &s.one, s.take
-	if slices.ContainsFunc(claims, func(c limit.Claim) bool { return punishes(&c) }) {
-		one, many = &s.penaltyOne, s.penalty
+	for i := range claims {
+		if claims[i].Shared.Punishes() {
+			one, many = &s.penaltyOne, s.penalty
+		}
 	}
 	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
 		return one[c.Shared.Terms.Algorithm]

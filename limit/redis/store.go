@@ -126,7 +126,7 @@ func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, with
 		args = append(args, string(buf))
 	}
 	for i := range claims {
-		if punishes(&claims[i]) {
+		if claims[i].Shared.Punishes() {
 			keys = append(keys, keys[i]+recordSuffix)
 		}
 	}

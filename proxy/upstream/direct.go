@@ -77,13 +77,14 @@ func (d *direct) carry(req *http.Request, f *flight) (*http.Response, error) {
 		x := f.newExchange()
 		x.direct, x.link, x.req, x.trace, x.flight = d, l, bare, trace, f
 		res, err := x.run()
+		_, late := err.(*LateError)
 		switch {
 		case err == nil:
 			res.Request = req
 			return res, nil
 		case x.stale:
 			continue
-		case l.reused && bare.Body == nil && (x.unsent || repeatable && !x.heard) && ctx.Err() == nil:
+		case l.reused && bare.Body == nil && !late && (x.unsent || repeatable && !x.heard) && ctx.Err() == nil:
 			fresh = true
 			continue
 		}

@@ -52,6 +52,12 @@
 // too with Transport net_http, a http.Transport. Both do the same with whatever a
 // server does; tests compare them.
 //
+// # What a request costs
+//
+// One without a body that is answered at once has no context, no timer and no
+// goroutine of its own: the time to the first byte is a deadline of the connection's
+// reads, and whether its client leaves is looked at when a read has waited for 50 ms.
+//
 // # How many at once
 //
 // With MaxConns a server has at most so many requests in flight. One that finds

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type flight struct {
 	client    Client // or nil
 	in        *http.Request
 	out       *http.Request // what ReverseProxy gets; made once
+	header    http.Header   // of what goes to the server, in place of ReverseProxy's
 	w         http.ResponseWriter
 	reply     reply
 	server    *Server
@@ -156,6 +158,21 @@ func assign(to, from *http.Request) {
 
 var noRequest http.Request
 
+const (
+	usualFields = 16 // for which a header is made
+	maxFields   = 64 // of a header that is kept
+)
+
+// roomy returns h in a header that has room for what the front door adds, and was
+// there before. ReverseProxy's has room for what the client sent.
+func (f *flight) roomy(h http.Header) http.Header {
+	if f.header == nil {
+		f.header = make(http.Header, usualFields)
+	}
+	maps.Copy(f.header, h)
+	return f.header
+}
+
 // land tells q what happened.
 func (f *flight) land(q *Request) {
 	f.reply.end()
@@ -171,7 +188,12 @@ func (f *flight) land(q *Request) {
 	if f.whole && !f.tied && f.cancel == nil && f.reply.timer == nil {
 		assign(f.out, &noRequest)
 		clear(f.tried)
-		*f = flight{out: f.out, tried: f.tried[:0]}
+		header := f.header
+		if len(header) > maxFields {
+			header = nil
+		}
+		clear(header)
+		*f = flight{out: f.out, header: header, tried: f.tried[:0]}
 		flights.Put(f)
 	}
 }

@@ -97,6 +97,7 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	f.server.direct(out, f.path, p.ownHost)
 	out.URL.RawQuery = pr.In.URL.RawQuery // ReverseProxy drops what it cannot parse
 	out.Trailer = nil                     // it would be announced and never sent
+	out.Header = f.roomy(out.Header)
 	if out.Body != nil {
 		f.body = &clientBody{
 			src:        out.Body,

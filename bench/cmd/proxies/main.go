@@ -26,6 +26,7 @@ func main() {
 	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
 	requests := flag.Int("requests", 20_000, "requests of each measurement")
 	conns := flag.Int("conns", 64, "client connections")
+	memory := flag.Bool("memory", false, "measure memory and streams instead (about ten minutes)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -43,7 +44,11 @@ func main() {
 		if *what != "" {
 			b.works = strings.Split(*what, ",")
 		}
-		err = b.run(ctx, os.Stdout)
+		if *memory {
+			err = b.memoryTable(ctx, os.Stdout, fullSizes)
+		} else {
+			err = b.run(ctx, os.Stdout)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "proxies: %v\n", err)
@@ -57,36 +62,60 @@ type bench struct {
 	only, works             []string
 	rounds, requests, conns int
 	dir                     string
+	upstream                *running
 }
 
 // base is the proxy that the others are compared with.
 const base = "reverseproxy"
 
-func (b *bench) run(ctx context.Context, out io.Writer) error {
-	var err error
+// limiting is what it is compared with where it refuses.
+const limiting = "reverseproxy + x/time/rate"
+
+// prepare makes what all measurements need. The func that it returns ends it.
+func (b *bench) prepare(ctx context.Context) (end func(), err error) {
 	if b.dir, err = os.MkdirTemp("", "proxies-"); err != nil {
-		return err
+		return nil, err
 	}
-	defer os.RemoveAll(b.dir)
+	remove := func() { os.RemoveAll(b.dir) }
 	if b.gateway == "" {
 		b.gateway = filepath.Join(b.dir, "gateway")
 		if err := build(ctx, b.gateway); err != nil {
-			return fmt.Errorf("building the gateway: %w", err)
+			remove()
+			return nil, fmt.Errorf("building the gateway: %w", err)
 		}
 	}
-	up, err := b.start(ctx, proxy{name: "upstream", command: self("upstream")}, "")
+	if b.upstream, err = b.start(ctx, proxy{name: "upstream", command: self("upstream")}, ""); err != nil {
+		remove()
+		return nil, err
+	}
+	return func() { b.upstream.end(); remove() }, nil
+}
+
+// run compares all proxies and prints one table.
+func (b *bench) run(ctx context.Context, out io.Writer) error {
+	f, all, err := b.collect(ctx)
 	if err != nil {
 		return err
 	}
-	defer up.end()
+	f.print(out, all, b)
+	return ctx.Err()
+}
+
+// collect measures all proxies.
+func (b *bench) collect(ctx context.Context) (figures, []*running, error) {
+	end, err := b.prepare(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
 	var all []*running
 	for _, p := range b.proxies() {
 		if b.only != nil && !slices.Contains(b.only, p.name) && p.name != base && p.name != "the other gateway" {
 			continue
 		}
-		r, err := b.start(ctx, p, up.addr)
+		r, err := b.start(ctx, p, b.upstream.addr)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		defer r.end()
 		r.idle = r.memory()
@@ -105,7 +134,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 				}
 				cpu, took, err := b.measure(r, w)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w", r.name, w.name, err)
+					return nil, nil, fmt.Errorf("%s, %s: %w", r.name, w.name, err)
 				}
 				if round >= 0 { // the first one warms up
 					f.add(r.name, w.name, round, cpu)
@@ -118,18 +147,17 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 	for _, r := range all {
 		r.loaded = r.memory()
 	}
-	f.print(out, all, b)
-	return ctx.Err()
+	return f, all, ctx.Err()
 }
 
-// build builds the gateway, in its own module, with what that needs.
+// build builds the gateway as it is released, in its own module, with what that needs.
 func build(ctx context.Context, path string) error {
 	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "gateway").Output()
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/gateway")
-	c.Dir, c.Stderr = strings.TrimSpace(string(dir)), os.Stderr
+	c := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/gateway")
+	c.Dir, c.Stderr, c.Env = strings.TrimSpace(string(dir)), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return c.Run()
 }
 

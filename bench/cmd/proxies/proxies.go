@@ -34,7 +34,7 @@ func (b *bench) proxies() []proxy {
 	}
 	all = append(all,
 		proxy{name: base, command: self("reverseproxy"), chooses: true},
-		proxy{name: "reverseproxy + x/time/rate", limits: true, command: self("xrate"), chooses: true},
+		proxy{name: limiting, limits: true, command: self("xrate"), chooses: true},
 	)
 	for _, p := range []proxy{{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}} {
 		if _, err := exec.LookPath(p.name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain lets the test binary be the servers that are measured.
@@ -38,5 +39,38 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	}
 	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
 		t.Errorf("got %v, want 2.5", got)
+	}
+}
+
+// The gateway against a bare proxy, and one with a limiter, at their real work. The
+// bounds are a third above what was measured where others used the machine too.
+func TestTheGatewayKeepsItsDistanceToABareProxy(t *testing.T) {
+	b := &bench{rounds: 25, requests: 500, conns: 16, only: []string{"gateway", limiting}, works: []string{"allowed", "refused"}}
+	f, _, err := b.collect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		work, than string
+		most       float64
+	}{{"allowed", base, 1.25}, {"refused", limiting, 1.4}} {
+		got := ratio(f.of("gateway", row.work), f.of(row.than, row.work))
+		t.Logf("%s: × %.2f of %s", row.work, got, row.than)
+		if got <= 0 || got > row.most {
+			t.Errorf("%s: × %.2f of %s, want at most × %.2f", row.work, got, row.than, row.most)
+		}
+	}
+}
+
+func TestMemoryAndStreamsHaveTheirRows(t *testing.T) {
+	b := &bench{}
+	var out strings.Builder
+	if err := b.memoryTable(t.Context(), &out, sizes{keys: 3000, expiry: 20 * time.Second, wait: time.Millisecond, down: 4 * mib, up: 2 * mib, rounds: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| idle, MB | ", "| 4 MiB down, CPU-s/GiB | ", "| 2 MiB up, MB more at the most | ", "| 3000 clients of one rule, MB more | "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no row %q in\n%s", want, &out)
+		}
 	}
 }

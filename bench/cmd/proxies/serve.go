@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,7 +26,16 @@ func be(ctx context.Context, what, upstream string) error {
 	case "upstream":
 		body := make([]byte, answerSize)
 		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
+			n, _ := io.Copy(io.Discard, r.Body)
+			switch r.URL.Path {
+			case "/down":
+				n, _ := strconv.ParseInt(r.URL.Query().Get("bytes"), 10, 64)
+				w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+				io.CopyN(w, zeros{}, n)
+				return
+			case "/up":
+				w.Header().Set("X-Received", strconv.FormatInt(n, 10))
+			}
 			w.Header()["Content-Type"] = []string{"application/json"}
 			w.Write(body)
 		})

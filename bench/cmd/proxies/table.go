@@ -60,8 +60,12 @@ func (f figures) print(w io.Writer, all []*running, b *bench) {
 		}
 		allowed, a := cell("allowed", base)
 		posted, p := cell("posted", base)
-		refused, x := cell("refused", "reverseproxy + x/time/rate")
+		refused, x := cell("refused", limiting)
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1fk | %s | %s | %.0f → %.0f |\n", r.name, allowed, a, posted, p,
 			median(f.of(r.name, "allowed rate"))/1000, refused, x, r.idle, r.loaded)
+	}
+	if plain, logging := "gateway", "gateway access log"; len(f.of(logging, "allowed")) > 0 {
+		fmt.Fprintf(w, "\nWith access log and metrics × %.2f of without; of refused requests × %.2f.\n",
+			ratio(f.of(logging, "allowed"), f.of(plain, "allowed")), ratio(f.of(logging, "refused"), f.of(plain, "refused")))
 	}
 }
