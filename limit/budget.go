@@ -10,8 +10,10 @@ type Budget struct {
 	used atomic.Int64
 	made atomic.Uint64
 
-	_         [64]byte // apart from what is only read, since every decision writes it
-	decisions atomic.Uint64
+	_       [64]byte // apart from what is often written, since every decision reads it
+	changed atomic.Bool
+	_       [64]byte
+	apart   atomic.Uint64 // the latest number of a decision of a Store
 }
 
 // NewBudget returns a Budget of max bytes. At 0 or less no Table can hold a key.
@@ -28,9 +30,29 @@ func (b *Budget) SetMax(max int64) { b.max.Store(max) }
 // Used returns the bytes all Tables take now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Decisions returns how many decisions and settlements there were: without another
-// one nothing but time changes what a key has left.
-func (b *Budget) Decisions() uint64 { return b.decisions.Load() }
+// Changed reports whether anything but time has changed what some key has left, since
+// it was last called. What it does not report yet is not done yet: whoever calls it and
+// then reads the levels misses nothing for good.
+func (b *Budget) Changed() bool { return b.changed.Swap(false) }
+
+// number returns a number for a decision or a settlement of a Store: more than seq, and more
+// than any before.
+func (b *Budget) number(seq uint64) uint64 {
+	for {
+		was := b.apart.Load()
+		if next := max(was, seq) + 1; b.apart.CompareAndSwap(was, next) {
+			return next
+		}
+	}
+}
+
+// change notes that something has changed. The lock of the shard where it has is held,
+// so that who reads the shard later comes after Changed, or is told the next time.
+func (b *Budget) change() {
+	if !b.changed.Load() { // not written with every decision: all processors would wait for that line
+		b.changed.Store(true)
+	}
+}
 
 // take reserves n bytes and says whether they were there.
 func (b *Budget) take(n int64) bool {

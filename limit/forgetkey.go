@@ -19,13 +19,14 @@ func (t *Table) Forget(d Digest) bool {
 	}
 	h := s.homeAt(i)
 	if t.generation(h.st.Gen).nums.Slots && h.st.Used > 0 || h.side != nil && h.side.reserved > 0 {
-		if s.records != nil {
-			s.records[i] = record{}
+		if records := s.records(); records != nil {
+			records[i] = record{}
 		}
 		return false
 	}
 	t.release(t.ringBytes(h))
 	s.remove(i)
 	t.keys.Add(-1)
+	t.budget.change()
 	return true
 }

@@ -31,10 +31,12 @@ type generation struct {
 
 	token *tokenBucket // that of nums.Bucket, if it is one: the usual case, without the interface
 	queue *queue       // the same of one that lets requests wait
+	makes bool         // a check may have to make more than a place for its key
 }
 
 func newGeneration(num uint32, at Instant, nums Numbers) *generation {
 	g := &generation{num: num, at: at, nums: nums}
+	g.makes = g.listed() || nums.Refunds != nil || nums.Penalty.After != nil
 	switch b := nums.Bucket.(type) {
 	case tokenBucket:
 		g.token = &b

@@ -72,7 +72,7 @@ func TestGrowthIsThrownAwayWhenTheShardIsAnotherOne(t *testing.T) {
 // regrown gives the locked shard s of t other places, and unlocks it.
 func (s *shard) regrown(t *Table, places int) {
 	before := s.bytes()
-	s.resize(places)
+	s.refill(newArrays(places, s.has))
 	t.budget.used.Add(s.bytes() - before)
 	t.bytes.Add(s.bytes() - before)
 	s.mu.Unlock()

@@ -139,7 +139,7 @@ func stored(t *Table, k Digest) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, ok := s.find(k); ok {
-		return s.states[i]
+		return s.slots[i].st
 	}
 	return State{}
 }
@@ -151,7 +151,7 @@ func distinct(t *Table) (shards []*shard) {
 		return nil
 	}
 	for i := range dir.shards {
-		if s := dir.shards[i].Load(); len(shards) == 0 || shards[len(shards)-1] != s {
+		if s := dir.shard(uint64(i) << (64 - dir.depth)); len(shards) == 0 || shards[len(shards)-1] != s {
 			shards = append(shards, s)
 		}
 	}
@@ -189,7 +189,8 @@ func audit(tb failer, t *Table) {
 	for _, s := range distinct(t) {
 		s.mu.Lock()
 		n := 0
-		for i, k := range s.keys {
+		for i := range s.slots {
+			k := s.slots[i].key
 			if k == (Digest{}) {
 				continue
 			}
@@ -202,8 +203,8 @@ func audit(tb failer, t *Table) {
 				tb.Errorf("a key sits in another shard than the directory says")
 			}
 		}
-		if n != s.n || n > room(len(s.keys)) {
-			tb.Errorf("a shard of %d places counts %d keys and holds %d", len(s.keys), s.n, n)
+		if n != int(s.n) || n > room(len(s.slots)) {
+			tb.Errorf("a shard of %d places counts %d keys and holds %d", len(s.slots), s.n, n)
 		}
 		keys, bytes = keys+int64(n), bytes+s.bytes()
 		s.mu.Unlock()

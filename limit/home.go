@@ -74,10 +74,10 @@ func (h home) put(st State) {
 // that is more than none, and those it had reserved are reserved no longer. It
 // returns how many came back, or n if that is less than none.
 func (g *generation) giveBack(h home, c *Claim, now Instant, n int64) int64 {
-	if h.side != nil && c.reserved {
+	if h.side != nil && c.taken.reserved {
 		h.side.reserved -= c.N
 	}
-	if n > 0 && !c.canceled && g.nums.Refunds != nil && !g.refund(h, now, n) {
+	if n > 0 && !c.taken.canceled && g.nums.Refunds != nil && !g.refund(h, now, n) {
 		return 0 // as much has come back as may in a period: this counts
 	}
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
@@ -125,6 +125,7 @@ func (g *generation) gives(st State, h home, now Instant) (n int64, all bool) {
 type overflow struct {
 	mu     sync.Mutex // taken after all shard locks of a request, in the order of the tables
 	latest Instant
+	seq    uint64
 	state  State
 	list   stamps
 	side   side
@@ -147,15 +148,6 @@ func (t *Table) overflow(d Digest) *overflow {
 		}
 	}
 	return &all[d.Lo%overflows]
-}
-
-// addSides gives s what requests in flight need beside their States, if there is
-// memory for it. Without, nobody is told to come back soon, and nothing is
-// refunded; the limit holds all the same.
-func (t *Table) addSides(s *shard) {
-	if s.sides == nil && t.reserve(int64(len(s.keys))*sideBytes) {
-		s.sides = make([]side, len(s.keys))
-	}
 }
 
 func (o *overflow) home(listed bool) home {

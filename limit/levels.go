@@ -66,11 +66,21 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 		if s == nil {
 			return
 		}
+		if n := int(s.n); n > max(cap(keys), cap(levels)) { // made where no check waits
+			s.mu.Unlock()
+			if t.listed {
+				keys = make([]Digest, 0, n+n/4)
+			} else {
+				levels = make([]Level, 0, n+n/4)
+			}
+			continue
+		}
 		at := max(now, s.latest)
 		keys, levels = keys[:0], levels[:0]
-		for i, k := range s.keys {
+		for i := range s.slots {
+			k := s.slots[i].key
 			switch {
-			case k == (Digest{}):
+			case k == (Digest{}) || k.Hi < pos: // of a half that has been joined meanwhile
 			case t.listed: // whose lists are long: they are copied one by one
 				keys = append(keys, k)
 			default:
@@ -79,12 +89,8 @@ func (t *Table) Levels(now Instant, yield func(*Level) bool) {
 				}
 			}
 		}
-		if s.depth == 0 {
-			over = true
-		} else {
-			pos = (pos>>(64-s.depth) + 1) << (64 - s.depth)
-			over = pos == 0
-		}
+		pos = s.after(pos)
+		over = pos == 0
 		s.mu.Unlock()
 		for i := range levels {
 			if !yield(&levels[i]) {
@@ -115,10 +121,11 @@ func (t *Table) levelOf(k Digest, now Instant) (l Level, ok bool) {
 
 // recordAt returns what is remembered of the refusals of the key at place i, or nil.
 func (s *shard) recordAt(i int) *record {
-	if s.records == nil {
+	records := s.records()
+	if records == nil {
 		return nil
 	}
-	return &s.records[i]
+	return &records[i]
 }
 
 // level returns the level at now of what lives in h, whose lock is held, and of which r
@@ -205,7 +212,7 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 		}
 		return true
 	}
-	for tight := false; ; tight = !t.grow(l.Key) {
+	for lack := (lacks{}); ; {
 		s := t.lock(l.Key)
 		if s == nil {
 			return false
@@ -215,26 +222,33 @@ func (t *Table) Restore(l *Level, p Past, now Instant) bool {
 			return true
 		}
 		at := max(now, s.latest)
-		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, tight: tight}
+		c := Claim{Table: t, Key: l.Key, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: at, lacks: lack}
 		c.next = c.gen.restored(l, p, at)
 		refunded := l.Refunded.Used > 0 && c.gen.nums.Refunds != nil
 		punished, clean := c.gen.punished(l, p, at)
 		c.Pending = refunded || !clean // it is remembered without a unit in use, too
-		if c.cramped() {
+		w := c.needs()
+		if !refunded {
+			w.beside = 0
+		}
+		if !clean {
+			w.beside |= c.lacking(true, hasRecords)
+		}
+		if w.ring = 0; w != (want{}) {
 			s.mu.Unlock()
+			c.supply(w)
+			lack = c.lacks
 			continue
 		}
 		there := c.findPlace() == placed
-		if there && c.stored {
+		if there && c.taken.stored {
 			c.Pending = refunded
 			c.store(now)
-			t.fill(s.homeAt(int(c.place)), c.gen, s.states[c.place], l, p, at)
-			if !clean {
-				if t.addRecords(s); s.records == nil {
-					there = false
-				} else {
-					s.records[c.place] = punished
-				}
+			t.fill(s.homeAt(int(c.place)), c.gen, s.slots[c.place].st, l, p, at)
+			if r := s.recordAt(int(c.place)); !clean && r != nil {
+				*r = punished
+			} else if !clean {
+				there = false
 			}
 		}
 		s.mu.Unlock()
@@ -249,7 +263,7 @@ func (t *Table) fill(h home, g *generation, st State, l *Level, p Past, now Inst
 	if h.list != nil {
 		for _, e := range l.Taken {
 			at := min(e.At, now)
-			t.spare(h.list, at)
+			t.spare(h.list, at, nil)
 			h.list.push(at, e.Units)
 		}
 		*h.st, _ = g.take(*h.st, h.list, now, 0)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // Mode says what a Claim may do.
@@ -77,29 +78,61 @@ type Claim struct {
 	SettledAt  Instant
 	SettledSeq uint64
 
-	s      *shard
-	over   *overflow
-	gen    *generation
-	next   State
-	at     Instant // of the take: now, or what the shard had already seen
-	loses  int64   // units given away when the key at place makes room
-	place  int32
-	found  bool
-	stored bool
-	tight  bool // there is no memory for its shard to grow
-
-	reserved bool // N counts among what its side says is in flight
-	released bool
-	deferred bool // slots that are not taken before the request leaves
-	canceled bool // the request never left
+	s     *shard
+	over  *overflow
+	gen   *generation
+	next  State
+	at    Instant // of the take: now, or what the shard had already seen
+	loses int64   // units given away when the key at place makes room
+	ring  []stamp // made for the list of the key, which needs one
+	asked Store   // that decided it, if its Fate is There
+	place int32
+	plain bool // it has room, and all that is to be done is to store next
+	taken standing
+	lacks lacks
 
 	// Blocked says that the key is blocked for its refusals, or is from this one on;
 	// its Result has nothing left, and waits for the end of that.
 	Blocked bool
 }
 
+// standing is what has become of a claim so far.
+type standing struct {
+	found    bool // the Table has a State of the key
+	stored   bool // the take is, or is to be, in the Table
+	reserved bool // N counts among what its side says is in flight
+	released bool
+	deferred bool // slots that are not taken before the request leaves
+	canceled bool // the request never left
+}
+
+// lacks is what there is no memory for.
+type lacks struct {
+	room   bool // for its shard to grow
+	beside bool // for what should stand beside its slot
+}
+
 // Verdict is the decision on a whole request.
 type Verdict struct {
+	Ruling
+	// Wait is the longest Wait among the claims that refused, or Never. When OK it
+	// is how long the request has to wait for its turn: it has what it asked for but
+	// slots, which are to be asked for again, alone, when it leaves.
+	Wait time.Duration
+	// At is the instant at which it was decided: that of the caller, or the latest
+	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
+	// decisions and settlements, from 1 on. Of two that have a key in common the
+	// earlier one has the lower Seq and no later At; so whoever takes them in the
+	// order of (At, Seq) repeats what was decided. Of others several may have one Seq.
+	At  Instant
+	Seq uint64
+}
+
+// Ruling is the yes or no of a Verdict. It is a struct of its own so that a Verdict
+// has four fields: the compiler keeps no more than that in registers. Nor do more
+// than nine words come back from a call in them, and a Grant and a Verdict are nine.
+// To copy through memory what was just written costs as much as a lock does.
+type Ruling struct {
 	// OK says that every enforced claim had room, and all were taken.
 	OK bool
 	// Full says that a Closed claim had room but its Table had none for a new
@@ -109,19 +142,6 @@ type Verdict struct {
 	// Lost says that the store of a Closed claim could not be asked, and that the
 	// request is refused for that.
 	Lost bool
-	// Wait is the longest Wait among the claims that refused, or Never. When OK it
-	// is how long the request has to wait for its turn: it has what it asked for but
-	// slots, which are to be asked for again, alone, when it leaves.
-	Wait time.Duration
-	// At is the instant at which it was decided: that of the caller, or the latest
-	// that one of the Tables had already seen of these keys' neighbours. Seq numbers
-	// the decisions and the settlements of all Tables of a Budget. Of two that have a
-	// key in common the earlier one has the lower Seq and no later At; so whoever
-	// takes them in the order of (At, Seq) repeats what was decided.
-	At  Instant
-	Seq uint64
-
-	punishes bool // a claim that refused has a penalty
 }
 
 // refuse notes that a claim has no room.
@@ -154,40 +174,68 @@ func (l *Limiter) Acquire(_ context.Context, now Instant, claims []Claim) (Grant
 		return l.ask(now, claims, ToTake)
 	}
 	sortClaims(claims)
-	v, fresh := look(claims, now, l.turn)
-	for v.OK && fresh {
-		c := cramped(claims)
-		if c == nil {
-			findPlaces(claims, now, &v)
-			break
-		}
-		for i := range claims {
-			claims[i].unlock()
-		}
-		c.tight = !c.Table.grow(c.Key)
-		v, fresh = look(claims, now, l.turn)
-	}
-	if v.OK && v.Wait > 0 {
-		queueUp(claims, now, &v)
-	}
-	if !v.OK && v.punishes {
-		punish(claims, now, &v)
-	}
-	v.Seq = number(claims)
-	for i := range claims {
-		c := &claims[i]
-		switch {
-		case v.OK:
-			c.store(now)
-		case c.Result.OK:
-			c.Result = c.peek(now)
-		}
-		c.unlock()
+	v, odd := look(claims, now, l.turn)
+	if odd != 0 {
+		v = l.special(claims, now, v, odd)
 	}
 	if !v.OK {
+		for i := range claims {
+			c := &claims[i]
+			if c.Result.OK {
+				c.Result = c.peek(now)
+			}
+			c.leave(v.Seq)
+		}
 		return Grant{}, v
 	}
-	return Grant{claims: claims}, v
+	for i := range claims {
+		c := &claims[i]
+		if i == 0 {
+			c.Table.budget.change()
+		}
+		if c.plain {
+			c.s.slots[c.place].st = c.next
+			c.s.seq = v.Seq
+			c.s.mu.Unlock()
+			continue
+		}
+		c.store(now)
+		c.leave(v.Seq)
+	}
+	return grantOf(claims), v
+}
+
+// oddity says what is not plain about a request.
+type oddity uint8
+
+const (
+	makes    oddity = 1 << iota // something may have to be made before it is decided
+	waits                       // it has room, and is to wait for its turn
+	punishes                    // a claim that refused it has a penalty
+)
+
+// special goes on where something is odd: it makes what is needed, lets the request
+// queue up, and counts what it is to be punished for.
+func (l *Limiter) special(claims []Claim, now Instant, v Verdict, odd oddity) Verdict {
+	for odd&makes != 0 {
+		c, want := needy(claims, &v)
+		if c == nil {
+			if v.OK {
+				findPlaces(claims, now, &v)
+			}
+			break
+		}
+		leave(claims)
+		c.supply(want)
+		v, odd = look(claims, now, l.turn)
+	}
+	if v.OK && v.Wait > 0 && queueUp(claims, now, &v) {
+		odd |= punishes
+	}
+	if !v.OK && odd&punishes != 0 {
+		punish(claims, now, &v)
+	}
+	return v
 }
 
 // Peek says what Acquire would say of claims at the instant now, and takes
@@ -215,84 +263,90 @@ func (l *Limiter) Try(now Instant, claims []Claim) Verdict {
 
 func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {
 	sortClaims(claims)
-	v, _ := look(claims, now, l.turn)
-	if counts && !v.OK && v.punishes {
+	v, odd := look(claims, now, l.turn)
+	for odd&punishes != 0 && counts && !v.OK {
+		c, want := needy(claims, &v)
+		if c == nil {
+			break
+		}
+		leave(claims)
+		c.supply(want)
+		v, odd = look(claims, now, l.turn)
+	}
+	if counts && !v.OK && odd&punishes != 0 {
 		punish(claims, now, &v)
 	}
-	v.Seq = number(claims)
 	for i := range claims {
 		c := &claims[i]
 		if !v.OK && c.Result.OK {
 			c.Result = c.peek(now)
 		}
-		c.unlock()
+		c.leave(v.Seq)
 	}
 	return v
 }
 
-// look lets every claim look, of a request that has to wait for turn anyway. fresh says
-// that one of them has room and no State yet.
-func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, fresh bool) {
+// look lets every claim look, of a request that has to wait for turn anyway, and says what
+// is odd about them. The Seq is one more than any that the shards have seen (Lamport, "Time,
+// clocks, and the ordering of events in a distributed system", 1978): to count decisions
+// one after the other all processors would wait for one cache line.
+func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, odd oddity) {
 	v.OK, v.At = true, now
 	for i := range claims {
-		claims[i].lock()
-	}
-	for i := range claims { // with all locks taken, so that the memory of all is waited for at once
-		claims[i].seek()
-	}
-	for i := range claims {
 		c := &claims[i]
-		c.look(now)
+		v.Seq = max(v.Seq, c.look(now)+1)
 		v.At = max(v.At, c.at)
 	}
 	for i := range claims {
 		c := &claims[i]
 		if c.at != v.At {
-			c.seek()
 			c.see(now, v.At) // a request is decided at one instant, by all of its claims
+		}
+		if c.plain {
+			continue
+		}
+		if c.gen.makes {
+			odd |= makes
 		}
 		switch {
 		case c.Result.OK:
-			fresh = fresh || !c.found
+			if !c.taken.found || c.Pending {
+				odd |= makes
+			}
 			if c.Result.Wait > turn && c.Mode == Enforce {
 				turn = c.Result.Wait
 			}
 		case c.Mode == Enforce:
 			v.OK = false
 			v.Wait = longer(v.Wait, c.Result.Wait)
-			v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
+			if c.gen.nums.Penalty.After != nil {
+				odd |= punishes
+			}
 		}
 	}
 	if turn > 0 {
-		putOffSlots(claims, turn, &v)
+		odd |= waits
+		v = putOffSlots(claims, turn, v)
 	}
-	return v, fresh
+	return v, odd
 }
 
-// number returns the next number of a decision; all claims hold their locks.
-func number(claims []Claim) uint64 {
-	if len(claims) == 0 {
-		return 0
-	}
-	return claims[0].Table.budget.decisions.Add(1)
-}
-
-// cramped returns a claim whose shard should grow before it gets its place, or nil.
-func cramped(claims []Claim) *Claim {
+// leave undoes the locks of look and share.
+func leave(claims []Claim) {
 	for i := range claims {
-		if c := &claims[i]; c.cramped() {
-			return c
-		}
+		claims[i].leave(0)
 	}
-	return nil
 }
 
-// unlock undoes the locks of look and share. It must be called once.
-func (c *Claim) unlock() {
+// leave undoes the locks of look and share, and notes the number of the decision
+// where they were; 0 is none. It must be called once.
+func (c *Claim) leave(seq uint64) {
 	if c.s != nil {
+		c.s.seq = max(c.s.seq, seq)
 		c.s.mu.Unlock()
 	}
 	if c.over != nil && c.place == shared {
+		c.over.seq = max(c.over.seq, seq)
 		c.over.mu.Unlock()
 		c.place = 0
 	}
@@ -304,7 +358,7 @@ func sortClaims(claims []Claim) {
 	sorted := true
 	for i := range claims {
 		c := &claims[i]
-		c.tight, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = false, 0, 0, 0, Here
+		c.lacks, c.Returned, c.SettledAt, c.SettledSeq, c.Fate = lacks{}, 0, 0, 0, Here
 		if c.N < 0 {
 			panic("limit: claim of a negative number of units")
 		}
@@ -327,55 +381,59 @@ func sortClaims(claims []Claim) {
 	}
 }
 
-// lock locks the claim's shard.
-func (c *Claim) lock() {
-	c.s, c.over, c.place = c.Table.lock(c.Key), nil, 0
-	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
-}
-
-// seek finds the State of the claim's key in its locked shard.
-func (c *Claim) seek() {
-	c.next = State{}
-	if s := c.s; s != nil {
-		if i, found := s.find(c.Key); found {
-			c.place, c.found, c.next = int32(i), true, s.states[i]
+// look locks the claim's shard and computes what the take would do. It returns the
+// number of the latest decision there.
+func (c *Claim) look(now Instant) (seq uint64) {
+	t := c.Table
+	var s *shard
+	if dir := t.dir.Load(); dir != nil { // the usual case of lock
+		s = dir.shard(c.Key.Hi)
+		s.mu.Lock()
+	}
+	if s == nil || s.dead {
+		if s != nil {
+			s.mu.Unlock()
 		}
+		s = t.lock(c.Key)
 	}
+	c.s, c.over, c.taken = s, nil, standing{}
+	if s == nil {
+		c.see(now, max(now, Instant(t.latest.Load())))
+		return t.lastSeq.Load()
+	}
+	c.see(now, max(now, s.latest))
+	return s.seq
 }
 
-// look computes what the take would do at the instant now, or the latest that its
-// neighbours have seen.
-func (c *Claim) look(now Instant) {
-	if c.s == nil {
-		c.see(now, max(now, Instant(c.Table.latest.Load())))
-		return
-	}
-	c.see(now, max(now, c.s.latest))
-}
-
-// see computes what the take would do at the instant at, once seek has found the State.
+// see computes what the take would do at the instant at.
 func (c *Claim) see(now, at Instant) {
 	s := c.s
-	c.at, c.stored, c.Blocked = at, false, false
-	if s != nil {
-		s.latest = at
-	}
-	if !c.found {
+	c.at, c.place, c.plain, c.Blocked, c.taken.found, c.taken.stored = at, 0, false, false, false, false
+	if s == nil {
+		c.next = State{}
 		c.ask(home{}, now)
 		return
 	}
-	i := int(c.place)
-	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil && s.records == nil {
+	s.latest = at
+	i, found := s.find(c.Key)
+	if !found {
+		c.next = State{}
+		c.ask(home{}, now)
+		return
+	}
+	c.place, c.taken.found, c.next = int32(i), true, s.slots[i].st
+	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.more == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g
 		g.token.take(&c.next, c.at, c.N, &c.Result)
 		c.Result.countFrom(now, c.at)
-	} else if s.records != nil && s.records[i].blocks(g, c.at) {
-		c.block(s.homeAt(i), s.records[i].until, now)
+		c.plain = c.Result.OK && !c.Pending && !g.makes
+	} else if records := s.records(); records != nil && records[i].blocks(g, c.at) {
+		c.block(s.homeAt(i), records[i].until, now)
 	} else {
 		c.ask(s.homeAt(i), now)
 	}
-	c.stored = c.Result.OK
+	c.taken.stored = c.Result.OK
 }
 
 // ask computes what the take from h, whose State is in c.next, would do.
@@ -421,7 +479,7 @@ func (c *Claim) home() home {
 	switch {
 	case c.over != nil:
 		return c.over.home(c.Table.listed)
-	case c.s != nil && c.found:
+	case c.s != nil && c.taken.found:
 		return c.s.homeAt(int(c.place))
 	}
 	return home{}
@@ -456,7 +514,7 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 			c.Result = Result{}
 			v.Full = v.Full || c.Mode == Enforce
 		case crowded:
-			c.share(now)
+			c.share(now, v)
 		}
 		switch {
 		case c.Mode != Enforce:
@@ -475,10 +533,10 @@ func findPlaces(claims []Claim, now Instant, v *Verdict) {
 
 // leavePlace gives back the place that was counted for a new key.
 func (c *Claim) leavePlace() {
-	if c.stored && !c.found && c.place == free {
+	if c.taken.stored && !c.taken.found && c.place == free {
 		c.Table.keys.Add(-1)
 		c.Table.release(c.Table.ring())
-		c.stored = false
+		c.taken.stored = false
 	}
 }
 
@@ -500,19 +558,19 @@ const (
 )
 
 func (c *Claim) findPlace() outlook {
-	if !c.Result.OK || c.found || c.deferred || !c.remembers() {
+	if !c.Result.OK || c.taken.found || c.taken.deferred || !c.remembers() {
 		return placed
 	}
 	t := c.Table
 	if c.s != nil {
 		if t.keys.Add(1) <= t.maxKeys.Load() && !c.s.full() && t.reserve(t.ring()) {
-			c.place, c.stored = free, true
+			c.place, c.taken.stored = free, true
 			return placed
 		}
 		t.keys.Add(-1)
 		var i int
 		if i, c.loses = t.victim(c.s, c.Key, c.at, c.Closed); i >= 0 {
-			c.place, c.stored = int32(i), true
+			c.place, c.taken.stored = int32(i), true
 			return placed
 		}
 	}
@@ -530,12 +588,12 @@ func (c *Claim) remembers() bool {
 
 // cramped says that all the claim lacks is room in its shard, which may grow.
 func (c *Claim) cramped() bool {
-	return c.Result.OK && !c.found && !c.deferred && c.s != nil && !c.tight && c.s.full() &&
+	return c.Result.OK && !c.taken.found && !c.taken.deferred && c.s != nil && !c.lacks.room && c.s.full() &&
 		c.remembers() && c.Table.keys.Load() < c.Table.maxKeys.Load()
 }
 
 // share asks the counter of those without a place, and keeps it locked.
-func (c *Claim) share(now Instant) {
+func (c *Claim) share(now Instant, v *Verdict) {
 	o := c.Table.overflow(c.Key)
 	o.mu.Lock()
 	c.over, c.place = o, shared
@@ -543,13 +601,14 @@ func (c *Claim) share(now Instant) {
 	o.latest = c.at
 	c.next = o.state
 	c.ask(o.home(c.Table.listed), now)
-	c.stored = c.Result.OK
+	c.taken.stored = c.Result.OK
+	v.Seq = max(v.Seq, o.seq+1)
 	c.Table.spilled.Add(1)
 }
 
 // store writes the State that look computed.
 func (c *Claim) store(now Instant) {
-	if !c.stored {
+	if !c.taken.stored {
 		if !c.Result.OK { // of a dry run
 			c.punish(now)
 		}
@@ -562,9 +621,9 @@ func (c *Claim) store(now Instant) {
 		h.put(c.next)
 		c.note(h)
 		return
-	case c.found && c.s.sides == nil:
-		c.s.states[c.place] = c.next
-	case c.found:
+	case c.taken.found && c.s.more == nil:
+		c.s.slots[c.place].st = c.next
+	case c.taken.found:
 		c.s.homeAt(int(c.place)).put(c.next)
 	default:
 		if c.place != free {
@@ -578,13 +637,10 @@ func (c *Claim) store(now Instant) {
 		c.next.Born = t.born.Add(1)
 		c.place = int32(c.s.put(c.Key, c.next))
 		if t.listed {
-			c.s.lists[c.place].ring = make([]stamp, minRing)
+			c.s.more.lists[c.place].ring = c.takeRing(minRing)
 		}
 	}
-	if t.listed || c.Pending || c.gen.nums.Refunds != nil {
-		if c.Pending || c.gen.nums.Refunds != nil {
-			t.addSides(c.s)
-		}
+	if t.listed || c.Pending {
 		c.note(c.s.homeAt(int(c.place)))
 	}
 }
@@ -593,14 +649,14 @@ func (c *Claim) store(now Instant) {
 // may come back.
 func (c *Claim) note(h home) {
 	if h.list != nil && c.N > 0 {
-		c.Table.spare(h.list, c.at)
+		c.Table.spare(h.list, c.at, c)
 		h.list.push(c.at, c.N)
 		h.st.At = h.list.newest().at
 	}
 	if h.side != nil && c.Pending {
 		h.side.reserved += c.N
 		h.side.since = c.at
-		c.reserved = true
+		c.taken.reserved = true
 	}
 }
 
@@ -612,10 +668,16 @@ type Outcome func(*Claim) int64
 // from, whatever becomes of the rule list meanwhile. Settle it with Done; a
 // Grant that is dropped keeps everything it took. The zero Grant holds nothing.
 type Grant struct {
-	claims  []Claim
-	store   Store
+	first   *Claim // of n
+	n       uint32
 	settled uint32
 }
+
+func grantOf(claims []Claim) Grant {
+	return Grant{first: unsafe.SliceData(claims), n: uint32(len(claims))}
+}
+
+func (g *Grant) claims() []Claim { return unsafe.Slice(g.first, g.n) }
 
 // Done settles the Grant at now: once, whoever calls first; further calls do
 // nothing. Slots of requests in progress always come back; of everything else a
@@ -627,17 +689,17 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 	if !atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
 		return
 	}
-	claims := g.claims
-	g.claims = nil
+	claims := g.claims()
+	g.first, g.n = nil, 0
 	for i := range claims {
 		c := &claims[i]
-		if !c.Result.OK || c.released {
+		if !c.Result.OK || c.taken.released {
 			continue // a dry run that had no room, or what is back already
 		}
 		switch c.Fate {
 		case Here:
 		case There:
-			g.settleThere(c, now, o, canceled)
+			c.settleThere(now, o, canceled)
 			continue
 		default:
 			continue
@@ -645,13 +707,13 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 		n := int64(0)
 		switch {
 		case canceled:
-			n, c.canceled = c.N, true
+			n, c.taken.canceled = c.N, true
 		case c.gen.nums.Slots:
 			n = c.N
 		case o != nil:
 			n = max(-math.MaxInt64, min(o(c), c.N))
 		}
-		if n < 0 || c.stored && (n > 0 || c.Pending) {
+		if n < 0 || c.taken.stored && (n > 0 || c.Pending) {
 			c.Returned = c.Table.settle(c, now, n)
 		}
 	}
@@ -661,12 +723,13 @@ func (g *Grant) end(now Instant, o Outcome, canceled bool) {
 // each can be settled at an instant of its own; g holds nothing any more. It must not
 // run at the same time as Done.
 func (g *Grant) Split() []Grant {
-	list := make([]Grant, len(g.claims))
+	claims := g.claims()
+	list := make([]Grant, len(claims))
 	if atomic.CompareAndSwapUint32(&g.settled, 0, 1) {
-		for i := range g.claims {
-			list[i].claims = g.claims[i : i+1 : i+1]
+		for i := range claims {
+			list[i] = grantOf(claims[i : i+1])
 		}
-		g.claims = nil
+		g.first, g.n = nil, 0
 	}
 	return list
 }
@@ -675,17 +738,18 @@ func (g *Grant) Split() []Grant {
 // Done passes over them then. A Table of anything but requests in progress, or
 // none of the Grant's, is left alone. It must not run at the same time as Done.
 func (g *Grant) Release(t *Table, now Instant) {
-	for i := range g.claims {
-		c := &g.claims[i]
-		if c.Table == t && c.Fate == There && c.Result.OK && !c.released {
+	claims := g.claims()
+	for i := range claims {
+		c := &claims[i]
+		if c.Table == t && c.Fate == There && c.Result.OK && !c.taken.released {
 			if c.Shared.Terms.Algorithm == Concurrency {
-				c.released = true
-				g.settleThere(c, now, nil, false)
+				c.taken.released = true
+				c.settleThere(now, nil, false)
 			}
 			continue
 		}
-		if c.Table == t && c.gen != nil && c.gen.nums.Slots && c.Result.OK && c.stored && !c.released {
-			c.released = true
+		if c.Table == t && c.gen != nil && c.gen.nums.Slots && c.Result.OK && c.taken.stored && !c.taken.released {
+			c.taken.released = true
 			c.Returned = t.settle(c, now, c.N)
 		}
 	}

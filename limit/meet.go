@@ -74,13 +74,13 @@ func (l *Limiter) follow(now Instant, claims []Claim, turn time.Duration) Verdic
 		l.returnAll(claims, now, ToTake)
 		return memory(now, claims, ToTake, turn)
 	}
-	v := Verdict{OK: true, Wait: turn, At: now}
+	v := Verdict{Ruling: Ruling{OK: true}, Wait: turn, At: now}
 	for i := range claims {
 		c := &claims[i]
-		if v.At = max(v.At, c.at); c.gen.nums.Slots && !c.deferred {
-			took := Grant{claims: claims[i : i+1]}
+		if v.At = max(v.At, c.at); c.gen.nums.Slots && !c.taken.deferred {
+			took := grantOf(claims[i : i+1])
 			took.Cancel(now)
-			c.deferred, c.stored = true, false
+			c.taken.deferred, c.taken.stored = true, false
 		}
 	}
 	return v

@@ -66,7 +66,7 @@ func TestNoMemoryAfterASplit(t *testing.T) {
 			for i := 0; ; i++ { // all in the upper half of the upper half of ...
 				d := Digest{Hi: 0xffff<<48 | r.Uint64()>>16, Lo: r.Uint64()}
 				if s := table.dir.Load(); s != nil {
-					if sh := s.shard(d.Hi); len(sh.keys) >= 256 && sh.n == room(len(sh.keys)) {
+					if sh := s.shard(d.Hi); len(sh.slots) >= 256 && int(sh.n) == room(len(sh.slots)) {
 						break
 					}
 				}

@@ -102,7 +102,8 @@ func (r *record) clean(g *generation, now Instant) bool {
 
 // clean says that nothing of the record at place i is worth remembering.
 func (s *shard) clean(i int, g *generation, now Instant) bool {
-	return s.records == nil || s.records[i].clean(g, now)
+	records := s.records()
+	return records == nil || records[i].clean(g, now)
 }
 
 // weight is what the loss of r gives away.
@@ -131,16 +132,24 @@ func punish(claims []Claim, now Instant, v *Verdict) {
 	}
 }
 
-// punish counts a refusal of c. Who is not remembered has none behind him, and
+// punishable says that a refusal of c counts. Who is not remembered has none behind him, and
 // those who share a counter are not punished for each other.
+func (c *Claim) punishable() bool {
+	return c.gen.nums.Penalty.After != nil && !c.Blocked && c.taken.found && c.over == nil && !c.taken.deferred
+}
+
+// punish counts a refusal of c. Without memory for that nobody is punished; the limit
+// holds all the same.
 func (c *Claim) punish(now Instant) {
-	if c.gen.nums.Penalty.After == nil || c.Blocked || !c.found || c.over != nil || c.deferred {
+	if !c.punishable() {
 		return
 	}
-	if c.Table.addRecords(c.s); c.s.records == nil {
+	records := c.s.records()
+	if records == nil {
 		return
 	}
-	if d := c.s.records[c.place].refused(c.gen, c.at); d > 0 {
+	c.Table.budget.change()
+	if d := records[c.place].refused(c.gen, c.at); d > 0 {
 		wait := longer(c.Result.Wait, d+max(0, c.at.Sub(now)))
 		c.Blocked, c.Result = true, Result{Wait: wait, Reset: max(0, wait)}
 	}
@@ -154,12 +163,4 @@ func (c *Claim) block(h home, until, now Instant) {
 		wait = longer(wait, c.Result.Wait)
 	}
 	c.Blocked, c.Result = true, Result{Wait: wait, Reset: max(0, wait)}
-}
-
-// addRecords gives s what refusals are counted in, if there is memory for it.
-// Without, nobody is punished; the limit holds all the same.
-func (t *Table) addRecords(s *shard) {
-	if s.records == nil && t.reserve(int64(len(s.keys))*recordBytes) {
-		s.records = make([]record, len(s.keys))
-	}
 }

@@ -24,8 +24,8 @@ func reserve(t *Table, now Instant, k Digest, n int64) (Grant, Result) {
 func reserved(t *Table) (n int64) {
 	for _, s := range distinct(t) {
 		s.mu.Lock()
-		for i := range s.sides {
-			n += s.sides[i].reserved
+		for _, sd := range s.sides() {
+			n += sd.reserved
 		}
 		s.mu.Unlock()
 	}

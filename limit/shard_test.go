@@ -16,30 +16,30 @@ func at(home, c, i int) Digest {
 
 // shardOp is put, remove, or a change of size of a shard; a map says what must be in it.
 func shardOp(r *rapid.T, s *shard, want map[Digest]State, next *int) {
-	c := len(s.keys)
+	c := len(s.slots)
 	switch op := rapid.SampledFrom([]string{"put", "put", "put", "remove", "remove", "resize"}).Draw(r, "op"); {
-	case op == "put" && s.n < room(c):
+	case op == "put" && int(s.n) < room(c):
 		d := at(rapid.SampledFrom([]int{0, c - 2, c - 1, c / 2}).Draw(r, "home"), c, *next)
 		*next++
 		s.put(d, State{Used: int64(*next)})
 		want[d] = State{Used: int64(*next)}
 	case op == "remove" && s.n > 0:
 		i := rapid.IntRange(0, c-1).Draw(r, "place")
-		for s.keys[i] == (Digest{}) {
+		for s.slots[i].key == (Digest{}) {
 			i = (i + 1) % c
 		}
-		delete(want, s.keys[i])
+		delete(want, s.slots[i].key)
 		s.remove(i)
 	case op == "resize":
-		n := rapid.IntRange(s.n, 2*s.n+8).Draw(r, "for")
-		s.resize(places(n))
+		n := rapid.IntRange(int(s.n), 2*int(s.n)+8).Draw(r, "for")
+		s.refill(newArrays(places(n), 0))
 	}
 }
 
 func TestShardHoldsWhatAMapHolds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := &shard{}
-		s.resize(places(rapid.IntRange(1, 40).Draw(r, "room")))
+		s.refill(newArrays(places(rapid.IntRange(1, 40).Draw(r, "room")), 0))
 		want, next := map[Digest]State{}, 0
 		for range rapid.IntRange(1, 120).Draw(r, "ops") {
 			shardOp(r, s, want, &next)
@@ -49,28 +49,29 @@ func TestShardHoldsWhatAMapHolds(t *testing.T) {
 }
 
 func checkShard(r *rapid.T, s *shard, want map[Digest]State) {
-	if s.n != len(want) || s.n > room(len(s.keys)) || len(s.keys) != len(s.states) {
-		r.Fatalf("%d keys in %d places, want %d", s.n, len(s.keys), len(want))
+	if int(s.n) != len(want) || int(s.n) > room(len(s.slots)) {
+		r.Fatalf("%d keys in %d places, want %d", s.n, len(s.slots), len(want))
 	}
 	got := map[Digest]State{}
-	for i, k := range s.keys {
+	for i := range s.slots {
+		k := s.slots[i].key
 		if k == (Digest{}) {
-			if s.states[i] != (State{}) {
-				r.Fatalf("free place %d holds %+v", i, s.states[i])
+			if s.slots[i].st != (State{}) {
+				r.Fatalf("free place %d holds %+v", i, s.slots[i].st)
 			}
 			continue
 		}
-		got[k] = s.states[i]
+		got[k] = s.slots[i].st
 	}
 	if !maps.Equal(got, want) {
 		r.Fatalf("it holds %v, want %v", got, want)
 	}
 	for k := range want {
-		if i, ok := s.find(k); !ok || s.keys[i] != k {
+		if i, ok := s.find(k); !ok || s.slots[i].key != k {
 			r.Fatalf("key %v is not found", k)
 		}
 	}
-	if i, ok := s.find(Digest{Hi: 1 << 60, Lo: 1}); ok || len(s.keys) > 0 && s.keys[i] != (Digest{}) {
+	if i, ok := s.find(Digest{Hi: 1 << 60, Lo: 1}); ok || len(s.slots) > 0 && s.slots[i].key != (Digest{}) {
 		r.Fatalf("a key that is not there is found at %d, %v", i, ok)
 	}
 }

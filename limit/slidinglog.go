@@ -154,6 +154,10 @@ func (l *stamps) newest() *stamp { return l.at(l.n - 1) }
 
 // dropUntil drops the entries at t and older.
 func (l *stamps) dropUntil(t Instant) {
+	if l.n > 0 && l.newest().at <= t { // all of them, however many there are
+		l.head, l.n, l.units = 0, 0, 0
+		return
+	}
 	for l.n > 0 && (l.at(0).at <= t || l.at(0).units == 0) {
 		l.units -= l.at(0).units
 		if l.head++; l.head == len(l.ring) {
@@ -180,6 +184,14 @@ func (l *stamps) grown(at Instant) int {
 		return len(l.ring)
 	}
 	return max(minRing, len(l.ring)+(len(l.ring)+1)/2)
+}
+
+// enough returns how many places are enough when the ring has far too many, else 0.
+func (l *stamps) enough() int {
+	if n := max(minRing, 2*l.n); n <= len(l.ring)/2 {
+		return n
+	}
+	return 0
 }
 
 // push adds units at the instant at, or at the newest instant if that is later.
@@ -213,9 +225,11 @@ func (l *stamps) closeUp() {
 }
 
 // resize moves the entries that still hold units to a ring of c places.
-func (l *stamps) resize(c int) {
+func (l *stamps) resize(c int) { l.moveTo(make([]stamp, c)) }
+
+// moveTo is resize with the new ring.
+func (l *stamps) moveTo(ring []stamp) {
 	l.closeUp()
-	ring := make([]stamp, c)
 	for i := range l.n {
 		ring[i] = *l.at(i)
 	}

@@ -19,9 +19,10 @@ func slotTable(tb failer, n, keys int64, b *Budget) *Table {
 func inFlight(t *Table) (n int64) {
 	for _, s := range distinct(t) {
 		s.mu.Lock()
-		for i, k := range s.keys {
+		for i := range s.slots {
+			k := s.slots[i].key
 			if k != (Digest{}) {
-				n += s.states[i].Used
+				n += s.slots[i].st.Used
 			}
 		}
 		s.mu.Unlock()

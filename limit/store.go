@@ -99,10 +99,25 @@ func anyShared(claims []Claim) bool {
 func (l *Limiter) ask(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
 	g, v := l.decide(now, claims, i)
 	v.At = max(v.At, now)
-	if v.Seq == 0 || len(g.claims) > 0 {
-		v.Seq = number(claims)
+	if v.Seq == 0 || g.n > 0 {
+		v.Seq = numberApart(claims, v.Seq)
 	}
 	return g, v
+}
+
+// numberApart numbers a decision of which a Store had a part, so that no locks
+// are held: by one more than any of them before has, and than seq.
+func numberApart(claims []Claim, seq uint64) uint64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	seq = claims[0].Table.budget.number(seq)
+	for i := range claims {
+		if c := &claims[i]; c.Fate == Here {
+			c.Table.raise(c.Key, seq)
+		}
+	}
+	return seq
 }
 
 func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict) {
@@ -121,13 +136,13 @@ func (l *Limiter) decide(now Instant, claims []Claim, i Intent) (Grant, Verdict)
 func (l *Limiter) divide(claims []Claim) (here, there []Claim) {
 	for i := range claims {
 		c := &claims[i]
-		c.Blocked, c.deferred, c.released, c.canceled = false, false, false, false
+		c.Blocked, c.taken.deferred, c.taken.released, c.taken.canceled = false, false, false, false
 		c.Returned, c.SettledAt, c.SettledSeq = 0, 0, 0
 		switch {
 		case !c.isShared():
 			c.Fate = Here
 		case l.Store.Up(c):
-			c.Fate = There
+			c.Fate, c.asked = There, l.Store
 		default:
 			c.away()
 		}
@@ -170,14 +185,14 @@ func anyLost(claims []Claim) bool {
 // lost refuses a request of which an enforced claim is Lost.
 func (l *Limiter) lost(claims []Claim) Verdict {
 	if !anyLost(claims) {
-		return Verdict{OK: true}
+		return Verdict{Ruling: Ruling{OK: true}}
 	}
 	for i := range claims {
 		if c := &claims[i]; c.Fate != Lost {
 			c.Fate, c.Result = Unasked, Result{OK: true}
 		}
 	}
-	return Verdict{Lost: true, Wait: time.Second}
+	return Verdict{Ruling: Ruling{Lost: true}, Wait: time.Second}
 }
 
 // unask notes that claims were not asked for.
@@ -277,7 +292,7 @@ func (l *Limiter) returnAll(claims []Claim, now Instant, i Intent) {
 	if i != ToTake {
 		return
 	}
-	took := Grant{claims: claims, store: l.Store}
+	took := grantOf(claims)
 	took.Cancel(now)
 	for i := range claims {
 		if c := &claims[i]; c.Result.OK {
@@ -292,7 +307,7 @@ func (l *Limiter) returnAll(claims []Claim, now Instant, i Intent) {
 // of which nobody knows how much came before it decided: a wait counts from the end
 // of it, and what is remembered from the beginning.
 func heard(claims []Claim, now Instant, took time.Duration, a Ask) Verdict {
-	v := Verdict{OK: true}
+	v := Verdict{Ruling: Ruling{OK: true}}
 	turn, full := a.Turn, false
 	remember := a.Intent == ToTake
 	alone := a.Turn == 0 && waiting(claims) <= 1
@@ -318,7 +333,7 @@ func heard(claims []Claim, now Instant, took time.Duration, a Ask) Verdict {
 	}
 	for i := range claims {
 		if c := &claims[i]; v.OK && turn > 0 && c.Shared.Terms.Algorithm == Concurrency {
-			c.deferred = true
+			c.taken.deferred = true
 		}
 	}
 	return v
@@ -328,14 +343,14 @@ func grantIf(l *Limiter, claims []Claim, v Verdict, i Intent) (Grant, Verdict) {
 	if !v.OK || i != ToTake {
 		return Grant{}, v
 	}
-	return Grant{claims: claims, store: l.Store}, v
+	return grantOf(claims), v
 }
 
 // settleThere settles what a claim has taken in the store.
-func (g *Grant) settleThere(c *Claim, now Instant, o Outcome, canceled bool) {
+func (c *Claim) settleThere(now Instant, o Outcome, canceled bool) {
 	n := c.N
 	switch c.Receipt.Unused = canceled; {
-	case c.deferred:
+	case c.taken.deferred:
 		return
 	case c.Shared.Terms.Algorithm == Concurrency:
 	case !canceled:
@@ -350,8 +365,8 @@ func (g *Grant) settleThere(c *Claim, now Instant, o Outcome, canceled bool) {
 		}
 	}
 	c.Shared.refused.forget(c.Key)
-	c.SettledAt, c.SettledSeq = now, c.Table.budget.decisions.Add(1)
-	c.Returned = g.store.Settle(c, n)
+	c.SettledAt, c.SettledSeq = now, c.Table.budget.number(0)
+	c.Returned = c.asked.Settle(c, n)
 }
 
 // Forget is Table.Forget for a key that a Store counts too. A nil Shared is none.

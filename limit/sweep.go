@@ -100,13 +100,16 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	if s == nil {
 		return true
 	}
-	depth := s.depth
-	t.sweepShard(s, now)
-	s.mu.Unlock()
-	if depth == 0 {
-		t.pos = 0
-	} else {
-		t.pos = (t.pos>>(64-depth) + 1) << (64 - depth) // 0 after the last
+	pos, depth := t.pos, s.depth
+	t.pos = s.after(pos)
+	t.sweepShard(s, now) // which unlocks it
+	for t.join(pos, depth) {
+		depth--
+	}
+	if dir := t.dir.Load(); dir != nil && dir.before.Load() != nil {
+		t.mu.Lock()
+		dir.fill()
+		t.mu.Unlock()
 	}
 	if t.pos != 0 {
 		return false
@@ -115,10 +118,17 @@ func (t *Table) sweepNext(now Instant) (over bool) {
 	t.mu.Lock()
 	t.oldest.Store(t.generation(t.passGen))
 	t.mu.Unlock()
+	t.flatten()
 	if t.keys.Load() == 0 {
 		t.drop()
 	}
 	return true
+}
+
+// after is where the shard begins that comes after s, which is that of pos; 0 after
+// the last.
+func (s *shard) after(pos uint64) uint64 {
+	return (pos>>(64-s.depth) + 1) << (64 - s.depth) // of depth 0: a shift by 64, which leaves 0
 }
 
 // sweepSpill sweeps the shared counters of a Table that has no shards.
@@ -161,16 +171,65 @@ func (t *Table) convertSpill(now Instant) {
 // few is how many idle keys are taken out one by one; with more the shard is laid out anew.
 const few = 64
 
+// placeSet are some of the places of a shard.
+type placeSet [maxShard / 64]uint64
+
+func (p *placeSet) add(i int)      { p[i/64] |= 1 << (i % 64) }
+func (p *placeSet) has(i int) bool { return p[i/64]>>(i%64)&1 != 0 }
+
 // sweepShard forgets the idle keys of the locked shard s, brings the States of
-// the others to the numbers in force, and returns memory that is not needed.
+// the others to the numbers in force, returns memory that is not needed, and unlocks s.
 func (t *Table) sweepShard(s *shard, now Instant) {
-	now = max(now, s.latest)
-	s.latest = now
-	var idle [few]Digest
-	n := 0
+	s.latest = max(now, s.latest)
+	var idle placeSet
+	n := t.judge(s, &idle)
+	before := s.held()
+	if n == int(s.n) { // nothing is left
+		for i := range s.slots {
+			if idle.has(i) {
+				t.release(t.ringBytes(s.homeAt(i)))
+			}
+		}
+		s.arrays, s.n = arrays{}, 0
+		t.keys.Add(-int64(n))
+		s.mu.Unlock()
+		t.release(before)
+		return
+	}
+	if n > 0 && n <= few {
+		var gone [few]Digest
+		for i, j := 0, 0; j < n; i++ {
+			if idle.has(i) {
+				gone[j] = s.slots[i].key
+				j++
+			}
+		}
+		for _, k := range gone[:n] {
+			if i, ok := s.find(k); ok {
+				t.release(t.ringBytes(s.homeAt(i)))
+				s.remove(i)
+			}
+		}
+		t.keys.Add(-int64(n))
+		n = 0
+	}
+	c := places(int(s.n) - n)
+	if n == 0 && c > len(s.slots)/2 {
+		s.mu.Unlock()
+	} else {
+		t.shrink(s, c)
+	}
+	if t.listed {
+		t.trimShard(s, now)
+	}
+}
+
+// judge brings the States of the locked shard s to the numbers in force, and says
+// which of its keys are idle, and how many that are.
+func (t *Table) judge(s *shard, idle *placeSet) (n int) {
 	g := t.newest.Load()
-	for i, k := range s.keys {
-		if k == (Digest{}) {
+	for i := range s.slots {
+		if s.slots[i].key == (Digest{}) {
 			continue
 		}
 		h := s.homeAt(i)
@@ -178,40 +237,41 @@ func (t *Table) sweepShard(s *shard, now Instant) {
 			st, _ := t.convert(*h.st)
 			h.put(st)
 		}
-		if t.idle(h, g, now) && s.clean(i, g, now) {
-			if n < few {
-				idle[n] = k
-			}
+		if t.idle(h, g, s.latest) && s.clean(i, g, s.latest) {
+			idle.add(i)
 			n++
-		} else if h.list != nil {
-			t.release(t.trim(h, g, now))
 		}
 	}
-	if n == 0 {
+	return n
+}
+
+// shrink moves what is not idle in the locked shard s to c places, and unlocks it. As
+// in grow the memory is made without the lock; when too much has come meanwhile the
+// shard stays as it is until the next pass.
+func (t *Table) shrink(s *shard, c int) {
+	had, hasBeside := len(s.slots), s.has
+	s.mu.Unlock()
+	next := newArrays(c, hasBeside)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead || len(s.slots) != had || s.has != hasBeside {
 		return
 	}
-	before := int64(len(s.keys)) * s.width()
-	if n <= few {
-		for _, k := range idle[:n] {
-			if i, ok := s.find(k); ok {
-				t.release(t.ringBytes(s.homeAt(i)))
-				s.remove(i)
-			}
-		}
-		if c := places(s.n); c <= len(s.keys)/2 {
-			s.resize(c)
-		}
-	} else {
-		for i, k := range s.keys {
-			if k != (Digest{}) && t.idle(s.homeAt(i), g, now) && s.clean(i, g, now) {
-				t.release(t.ringBytes(s.homeAt(i)))
-				s.keys[i] = Digest{} // resize looks at every place, so gaps do no harm
-			}
-		}
-		s.resize(places(s.n - n))
+	var idle placeSet
+	n := t.judge(s, &idle)
+	if int(s.n)-n > room(c) {
+		return
 	}
+	before := s.held()
+	for i := range s.slots {
+		if idle.has(i) {
+			t.release(t.ringBytes(s.homeAt(i)))
+			s.slots[i].key = Digest{} // refill looks at every place, so gaps do no harm
+		}
+	}
+	s.refill(next)
 	t.keys.Add(-int64(n))
-	t.release(before - int64(len(s.keys))*s.width())
+	t.release(before - s.held())
 }
 
 // idle judges what is in h by the numbers it was converted to: those of g, or
@@ -223,40 +283,91 @@ func (t *Table) idle(h home, g *generation, now Instant) bool {
 	return g.idle(*h.st, h.side, now)
 }
 
+// trimWork is about how many entries of lists are looked at before the lock is given back.
+const trimWork = 4096
+
+// trimShard drops what is too old from the lists of s, and gives back memory that
+// they do not need. Keys that move meanwhile may be left for the next pass.
+func (t *Table) trimShard(s *shard, now Instant) {
+	for i, over := 0, false; !over; {
+		s.mu.Lock()
+		var n int
+		i, n, over = t.trimFrom(s, i, now)
+		s.mu.Unlock()
+		if n > 0 {
+			t.tighten(s, i, make([]stamp, n))
+			i++
+		}
+	}
+}
+
+// trimFrom drops what is too old from lists of the locked shard s, from place i on,
+// until that has been some work or a list has a ring that is too large. It returns
+// where to go on, and then how many places are enough for that list.
+func (t *Table) trimFrom(s *shard, i int, now Instant) (at, ring int, over bool) {
+	g := t.newest.Load()
+	now = max(now, s.latest)
+	for work := 0; i < len(s.slots); i++ {
+		if work > trimWork {
+			return i, 0, false
+		}
+		if s.slots[i].key == (Digest{}) || s.slots[i].st.Gen != g.num { // that is free, or an edit came in between
+			continue
+		}
+		h := s.homeAt(i)
+		work += h.list.n
+		*h.st, _ = g.take(*h.st, h.list, now, 0)
+		if n := h.list.enough(); n > 0 {
+			return i, n, false
+		}
+	}
+	return i, 0, true
+}
+
+// tighten gives the list at place i of s the ring, if it is smaller and large enough.
+func (t *Table) tighten(s *shard, i int, ring []stamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i >= len(s.slots) {
+		return
+	}
+	if l := &s.more.lists[i]; len(ring) < len(l.ring) && l.n <= len(ring) {
+		t.release(int64(len(l.ring)-len(ring)) * stampBytes)
+		l.moveTo(ring)
+	}
+}
+
 // trim drops what is too old from a list, gives back memory that it does not
 // need, and returns how many bytes that were.
 func (t *Table) trim(h home, g *generation, now Instant) int64 {
 	before := t.ringBytes(h)
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
-	if c := max(minRing, 2*h.list.n); c <= len(h.list.ring)/2 {
-		h.list.resize(c)
+	if n := h.list.enough(); n > 0 {
+		h.list.resize(n)
 	}
 	return before - t.ringBytes(h)
 }
 
-// drop gives back the shards of a Table without keys.
+// drop gives back the shards of a Table without keys. join has left few of them.
 func (t *Table) drop() {
 	dir := t.dir.Load()
 	if dir == nil {
 		return
 	}
-	held := make([]*shard, 0, len(dir.shards))
-	latest, bytes, empty := Instant(math.MinInt64), int64(0), true
-	for i := range dir.shards {
-		s := dir.shards[i].Load()
-		if len(held) > 0 && held[len(held)-1] == s {
-			continue // a shard of less depth stands at several places in a row
-		}
+	var held []*shard
+	latest, seq, bytes, empty := Instant(math.MinInt64), uint64(0), int64(0), true
+	for pos, over := uint64(0), false; empty && !over; over = pos == 0 {
+		s := dir.shard(pos)
 		s.mu.Lock()
 		held = append(held, s)
-		latest, bytes = max(latest, s.latest), bytes+s.bytes()
-		if empty = s.n == 0 && !s.dead; !empty {
-			break
-		}
+		latest, seq, bytes = max(latest, s.latest), max(seq, s.seq), bytes+s.bytes()
+		empty = s.n == 0 && !s.dead
+		pos = s.after(pos)
 	}
 	if empty {
 		t.mu.Lock()
 		t.latest.Store(int64(latest))
+		t.lastSeq.Store(max(seq, t.lastSeq.Load()))
 		t.dir.Store(nil)
 		t.mu.Unlock()
 		t.release(bytes)

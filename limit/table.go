@@ -22,17 +22,20 @@ type Table struct {
 	spread uint8         // shards are split early until there are 1<<spread
 	listed bool          // its algorithm keeps a list beside each State
 
-	dir     atomic.Pointer[directory]
-	keys    atomic.Int64
-	maxKeys atomic.Int64
-	born    atomic.Uint32
-	latest  atomic.Int64 // what the shards had seen when they were last dropped
-
+	dir            atomic.Pointer[directory]
 	oldest, newest atomic.Pointer[generation]
+	maxKeys        atomic.Int64
+	spill          atomic.Pointer[[overflows]overflow] // nil until memory is full
+
+	_ [64]byte // what follows is written often; what is above is read with every check
+
+	keys atomic.Int64
+	born atomic.Uint32
+	// latest and lastSeq are what the shards had seen when they were last dropped.
+	latest  atomic.Int64
+	lastSeq atomic.Uint64
 
 	evictions, evictedUnits, spilled atomic.Int64
-
-	spill atomic.Pointer[[overflows]overflow] // nil until memory is full
 
 	mu    sync.Mutex // guards changes of dir and in it, and of the generations; taken after shard locks
 	sweep sync.Mutex // one sweep at a time; guards pos and passGen
@@ -40,20 +43,6 @@ type Table struct {
 	pos     uint64
 	passGen uint32
 }
-
-// directory finds the shard of a key by the leading depth bits of Digest.Hi
-// (extendible hashing; Fagin et al., 1979). Whoever reads it without Table.mu may
-// find a shard that is dead by now.
-type directory struct {
-	depth  uint8
-	shards []atomic.Pointer[shard]
-}
-
-func newDirectory(depth uint8) *directory {
-	return &directory{depth: depth, shards: make([]atomic.Pointer[shard], 1<<depth)}
-}
-
-func (d *directory) shard(hi uint64) *shard { return d.shards[hi>>(64-d.depth)].Load() }
 
 // NewTable returns an empty Table with its first Numbers, generation 1, for at
 // most maxKeys keys, 1 or more, within budget, which must not be nil.
@@ -165,12 +154,13 @@ func (t *Table) first() *directory {
 	if !t.reserve(shardSize) {
 		return nil
 	}
-	s := &shard{latest: Instant(t.latest.Load())}
+	s := &shard{latest: Instant(t.latest.Load()), seq: t.lastSeq.Load()}
 	if t.listed {
-		s.lists = []stamps{}
+		s.has = hasLists
 	}
 	dir := newDirectory(0)
 	dir.shards[0].Store(s)
+	dir.at[0] = 1
 	t.dir.Store(dir)
 	return dir
 }
@@ -185,11 +175,24 @@ func (t *Table) Warm(d Digest) int64 {
 		return 0
 	}
 	s := dir.shard(d.Hi)
-	if len(s.keys) == 0 {
+	if len(s.slots) == 0 {
 		return 0
 	}
-	i := s.home(d)
-	return int64(s.keys[i].Lo) + s.states[i].Used
+	slot := &s.slots[s.home(d)]
+	return int64(slot.key.Lo) + slot.st.Used
+}
+
+// raise makes the next decision of d have a higher number than seq.
+func (t *Table) raise(d Digest, seq uint64) {
+	if t.dir.Load() == nil {
+		for was := t.lastSeq.Load(); was < seq && !t.lastSeq.CompareAndSwap(was, seq); was = t.lastSeq.Load() {
+		}
+		return
+	}
+	if s := t.lock(d); s != nil {
+		s.seq = max(s.seq, seq)
+		s.mu.Unlock()
+	}
 }
 
 func (t *Table) reserve(n int64) bool {
@@ -218,8 +221,8 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 	if s.n == 0 {
 		return place, 0
 	}
-	for i, seen := s.home(d), 0; seen < min(sample, s.n); i = (i + 1) % len(s.keys) {
-		if s.keys[i] == (Digest{}) {
+	for i, seen := s.home(d), 0; seen < min(sample, int(s.n)); i = (i + 1) % len(s.slots) {
+		if s.slots[i].key == (Digest{}) {
 			continue
 		}
 		seen++
@@ -232,8 +235,8 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 			continue
 		}
 		n, all := g.gives(st, h, now)
-		if s.records != nil {
-			r := &s.records[i]
+		if records := s.records(); records != nil {
+			r := &records[i]
 			n, all = n+r.weight(g, now), all || r.blocks(g, now)
 		}
 		if !all && (place < 0 || n < loses) {
@@ -245,12 +248,14 @@ func (t *Table) victim(s *shard, d Digest, now Instant, idleOnly bool) (place in
 
 // homeAt returns what lives at place i.
 func (s *shard) homeAt(i int) home {
-	h := home{st: &s.states[i]}
-	if s.lists != nil {
-		h.list = &s.lists[i]
-	}
-	if s.sides != nil {
-		h.side = &s.sides[i]
+	h := home{st: &s.slots[i].st}
+	if m := s.more; m != nil {
+		if m.lists != nil {
+			h.list = &m.lists[i]
+		}
+		if m.sides != nil {
+			h.side = &m.sides[i]
+		}
 	}
 	return h
 }
@@ -263,17 +268,19 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 		defer c.over.mu.Unlock()
 		now = max(now, c.over.latest)
 		c.over.latest = now
-		c.noteSettled(now)
+		c.over.seq++
+		c.noteSettled(now, c.over.seq)
 		return t.settleIn(c.over.home(t.listed), c, now, n)
 	}
-	for tight := false; ; tight = !t.grow(c.Key) {
+	for tight := false; ; tight = !t.grow(c.Key, 0) {
 		s := t.lock(c.Key)
 		if s == nil {
 			return 0
 		}
 		now = max(now, s.latest)
 		s.latest = now
-		c.noteSettled(now)
+		s.seq++
+		c.noteSettled(now, s.seq)
 		i, ok := s.find(c.Key)
 		done := true
 		switch {
@@ -292,15 +299,16 @@ func (t *Table) settle(c *Claim, now Instant, n int64) int64 {
 }
 
 // noteSettled notes that c is settled at now, under the lock of where it lives.
-func (c *Claim) noteSettled(now Instant) {
-	c.SettledAt, c.SettledSeq = now, c.Table.budget.decisions.Add(1)
+func (c *Claim) noteSettled(now Instant, seq uint64) {
+	c.SettledAt, c.SettledSeq = now, seq
+	c.Table.budget.change()
 }
 
 // owe remembers a debt of a key that is not remembered, in s, its locked shard.
 // Without a place for the key it is a debt of all who have none. It returns false
 // when s must grow first, which a tight one cannot.
 func (t *Table) owe(s *shard, d Digest, now Instant, n int64, tight bool) bool {
-	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, tight: tight}
+	debtor := Claim{Table: t, Key: d, Result: Result{OK: true}, s: s, gen: t.newest.Load(), at: now, lacks: lacks{room: tight}}
 	debtor.next, _ = debtor.gen.take(State{}, nil, now, 0)
 	debtor.gen.adjust(home{st: &debtor.next}, now, -n)
 	debtor.next.Gen, debtor.N = debtor.gen.num, debtor.next.Used
@@ -325,7 +333,7 @@ func (t *Table) charge(h home, now Instant, n int64) {
 	h.put(st)
 	*h.st, _ = g.take(*h.st, h.list, now, 0)
 	if h.list != nil {
-		t.spare(h.list, now)
+		t.spare(h.list, now, nil)
 	}
 	g.adjust(h, now, -n)
 }
@@ -348,19 +356,22 @@ func (t *Table) settleIn(h home, c *Claim, now Instant, n int64) int64 {
 	return n
 }
 
-// spare makes place for one entry more in l, at the instant at. Without memory
-// for it the newest entry moves there and takes it in: all its units count until
-// the last of them is too old, never less than they should.
-func (t *Table) spare(l *stamps, at Instant) {
-	c := l.grown(at)
-	if c == len(l.ring) {
+// spare makes place for one entry more in l, at the instant at, with the ring of c if
+// it has one. Without memory for it the newest entry moves there and takes it in: all
+// its units count until the last of them is too old, never less than they should.
+func (t *Table) spare(l *stamps, at Instant, c *Claim) {
+	n := l.grown(at)
+	if n == len(l.ring) {
 		return
 	}
-	if !t.reserve(int64(c-len(l.ring)) * stampBytes) {
+	if !t.reserve(int64(n-len(l.ring)) * stampBytes) {
 		l.newest().at = at
 		return
 	}
-	l.resize(c)
+	if c == nil {
+		c = &Claim{}
+	}
+	l.moveTo(c.takeRing(n))
 }
 
 // ring is what the list of a new key takes at first.

@@ -49,27 +49,41 @@ func (b tokenBucket) Take(s State, now Instant, n int64) (State, Result) {
 // take is Take in place: s is advanced also when it is refused. It is what runs
 // for every request, and a State is too large to be handed around in registers.
 func (b *tokenBucket) take(s *State, now Instant, n int64, r *Result) {
-	b.advance(s, now)
-	left := b.burst - s.Used
-	r.OK, r.Wait, r.Reset = n == 0 || n <= left, 0, 0
-	late := s.At.Sub(now) // 0 but for a caller whose clock lags behind the State
-	if r.OK {
-		s.Used += n
-		left -= n
-	} else {
-		r.Wait = Never
-		if n <= b.burst {
-			r.Wait = late + b.until(s.Rem, n-left)
+	used, rem, at := s.Used, s.Rem, s.At
+	switch {
+	case used <= 0:
+		used, rem = 0, 0
+		if now > at || at == 0 { // 0: never seen, so now may lie before 1970
+			at = now
+		}
+	case now > at:
+		hi, lo := bits.Mul64(uint64(now-at), b.n)
+		lo, carry := bits.Add64(lo, rem, 0)
+		if at, rem = now, lo; hi+carry > 0 || lo >= b.w { // else no whole unit came back: the usual case under load
+			used, rem = b.refill(used, hi+carry, lo)
 		}
 	}
-	r.Remaining = max(0, left)
-	switch {
-	case s.Used <= 0:
-	case left <= 0:
-		r.Reset = late + b.until(s.Rem, 1-left)
-	default:
-		r.Reset = late + b.until(s.Rem, s.Used)
+	late := at.Sub(now) // 0 but for a caller whose clock lags behind the State
+	left := b.burst - used
+	ok, wait, reset := n <= left || n == 0, time.Duration(0), time.Duration(0)
+	if ok {
+		used += n
+		left -= n
+	} else {
+		wait = Never
+		if n <= b.burst {
+			wait = late + b.until(rem, n-left)
+		}
 	}
+	if used > 0 {
+		k := used
+		if left <= 0 {
+			k = 1 - left
+		}
+		reset = late + b.until(rem, k)
+	}
+	s.Used, s.Rem, s.At = used, rem, at
+	r.OK, r.Remaining, r.Wait, r.Reset = ok, max(0, left), wait, reset
 }
 
 // Adjust implements Bucket.
@@ -134,20 +148,19 @@ func (b *tokenBucket) advance(s *State, now Instant) {
 	}
 	hi, lo := bits.Mul64(uint64(now-s.At), b.n)
 	lo, carry := bits.Add64(lo, s.Rem, 0)
-	hi += carry
 	s.At = now
-	if hi == 0 && lo < b.w { // no whole unit came back: the usual case under load
-		s.Rem = lo
-		return
+	s.Used, s.Rem = b.refill(s.Used, hi+carry, lo)
+}
+
+// refill returns what of used units, more than none, is in use once so many parts have
+// come back, those of a unit that had before included; and the parts of the next.
+func (b *tokenBucket) refill(used int64, hi, lo uint64) (int64, uint64) {
+	// All of them, as a rule: a product tells that at a fraction of what a division costs.
+	if fullHi, fullLo := bits.Mul64(uint64(used), b.w); hi > fullHi || hi == fullHi && lo >= fullLo {
+		return 0, 0
 	}
-	if hi < b.w { // else over 2^64 units
-		if q, r := bits.Div64(hi, lo, b.w); q < uint64(s.Used) {
-			s.Used -= int64(q)
-			s.Rem = r
-			return
-		}
-	}
-	s.Used, s.Rem = 0, 0
+	q, r := bits.Div64(hi, lo, b.w) // fits: it is less than used
+	return used - int64(q), r
 }
 
 // until returns the time until k more units have come back, rounded up, when

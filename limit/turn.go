@@ -4,10 +4,10 @@ import "time"
 
 // putOffSlots leaves slots out of the decision on a request that has to wait: it
 // holds none before it leaves, and whether there are some then is asked then.
-func putOffSlots(claims []Claim, turn time.Duration, v *Verdict) {
+func putOffSlots(claims []Claim, turn time.Duration, v Verdict) Verdict {
 	for i := range claims {
 		if c := &claims[i]; c.Mode == Enforce && !c.Result.OK && (!c.gen.nums.Slots || c.Blocked) {
-			return // refused, whatever slots there are
+			return v // refused, whatever slots there are
 		}
 	}
 	v.OK, v.Wait = true, turn
@@ -16,27 +16,28 @@ func putOffSlots(claims []Claim, turn time.Duration, v *Verdict) {
 			c.putOff()
 		}
 	}
+	return v
 }
 
 func (c *Claim) putOff() {
 	c.leavePlace()
-	c.deferred, c.stored = true, false
+	c.taken.deferred, c.taken.stored = true, false
 }
 
 // queueUp gives a request that has to wait its turn in every leaky bucket at once:
 // at the last of its turns it leaves through all of them. It is refused by one in
-// which nobody waits so long.
-func queueUp(claims []Claim, now Instant, v *Verdict) {
+// which nobody waits so long; counts says that such a refusal is to be counted.
+func queueUp(claims []Claim, now Instant, v *Verdict) (counts bool) {
 	turn := v.Wait
 	for i := range claims {
 		c := &claims[i]
 		switch q := c.gen.queue; {
-		case c.gen.nums.Slots && !c.deferred:
+		case c.gen.nums.Slots && !c.taken.deferred:
 			c.putOff()
 		case q != nil && q.leaky && c.Mode == Enforce && c.N > 0 && c.Result.Wait < turn:
 			if c.leaveAt(now, now.Add(turn)); !c.Result.OK {
 				v.refuse(c.Result.Wait)
-				v.punishes = v.punishes || c.gen.nums.Penalty.After != nil
+				counts = counts || c.gen.nums.Penalty.After != nil
 			}
 		}
 	}
@@ -45,6 +46,7 @@ func queueUp(claims []Claim, now Instant, v *Verdict) {
 			c.leavePlace()
 		}
 	}
+	return counts
 }
 
 // leaveAt asks a leaky bucket again, for a turn that does not begin before turn.
@@ -69,11 +71,11 @@ func (c *Claim) leaveAt(now, turn Instant) {
 func (g *generation) giveTurnBack(h home, c *Claim, now Instant, n int64) int64 {
 	q := g.queue
 	switch last := c.gen == g && q.isLast(*h.st, c.next, now); {
-	case q.leaky && !c.canceled: // its turn is over
+	case q.leaky && !c.taken.canceled: // its turn is over
 		return 0
 	case last:
 		g.adjust(h, h.st.At, n)
-	case c.canceled || h.st.Used > q.burst:
+	case c.taken.canceled || h.st.Used > q.burst:
 		return 0
 	default:
 		if worth, at := c.gen.worth(c.at, n, g.num); worth > 0 {

@@ -25,7 +25,7 @@ type levels struct {
 	set  func() *rules.Set
 
 	mine    *os.File // the file as it was read or written last, locked; nil is none
-	written uint64   // decisions when it was written last
+	changed bool     // what it should hold, since it was written last
 	failing bool     // to write it; it has been said
 }
 
@@ -149,8 +149,10 @@ func (l *levels) run(ctx context.Context) {
 // save writes the file, if anything was decided since it was written. A failure is said
 // once, and leaves what is there as it is.
 func (l *levels) save() {
-	made := l.set().Budget().Decisions()
-	if l.path == "" || l.mine != nil && made == l.written && !l.failing {
+	if l.set().Budget().Changed() {
+		l.changed = true
+	}
+	if l.path == "" || l.mine != nil && !l.changed && !l.failing {
 		return
 	}
 	err := l.write()
@@ -161,7 +163,7 @@ func (l *levels) save() {
 		l.log.Warn("levels cannot be kept: after a restart clients are where they were before, or start afresh", "file", l.path, "err", err)
 	}
 	if l.failing = err != nil; err == nil {
-		l.written = made
+		l.changed = false
 	}
 }
 
