@@ -51,11 +51,11 @@ func TestTheShortWaySaysWhatThePatternSays(t *testing.T) {
 	short := 0
 	for _, name := range clfFormats {
 		var lines [][]byte
-		for i := range 20_000 {
+		for i := range 8_000 {
 			b := []byte(pick("203.0.113.9", "1.2.3.4", "255.255.255.255", "2001:db8::7", "1.2.3.04", "1.2.3.256", "1.2.3", "1.2.3.4:80", "", "-") +
 				pick(" - - [", " - ann [", " - a b [", " - -  [", " id - [", "- - [") +
 				pick("01", "31", "30", "00") + pick("/Oct/", "/Feb/", "/oct/") + pick("2026", "1969", "2201") + pick(":00:00:", ":23:59:", ":24:00:") +
-				fmt.Sprintf("%02d", i/300%62) + pick(" +0000", " +0530", " -0700", " +9999", "", ".123") + pick(`] "`, `]  "`) +
+				fmt.Sprintf("%02d", i/120%62) + pick(" +0000", " +0530", " -0700", " +9999", "", ".123") + pick(`] "`, `]  "`) +
 				pick("GET /a HTTP/1.1", "POST /a?b=c HTTP/2.0", "GET /", "-", "", `\x16\x03`, `GET /\" HTTP/1.1`, "GET http://h/x HTTP/1.1", "* *", "get /", `GET /a" b HTTP/1.1`) +
 				pick(`" `, `"`) + pick("200", "404", "099", "000", "-", "2000", "20") + pick(" ", " ", "  ", "") + pick("12", "-", "x", "") +
 				pick(` "-" "curl"`, "", ` "-" "say \"x\""`, ` "-"`) + pick("", ` "-"`, ` "1.2.3.4, 5.6.7.8"`, ` 17 "r" "u" 12ms`, " more"))

@@ -51,7 +51,7 @@ func mixedLog(n int) string {
 // Requests are matched some at a time before they are decided. That changes nothing:
 // it is as if they came one by one.
 func TestRequestsAreDecidedAsIfTheyCameOneByOne(t *testing.T) {
-	const all = 20_000
+	const all = 8_000
 	log := mixedLog(all)
 	decide := func(group func() int) (outcomes []Outcome, report string) {
 		set := setOf(t, mixedRules)
