@@ -235,6 +235,12 @@ func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {
 func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, fresh bool) {
 	v.OK, v.At = true, now
 	for i := range claims {
+		claims[i].lock()
+	}
+	for i := range claims { // with all locks taken, so that the memory of all is waited for at once
+		claims[i].seek()
+	}
+	for i := range claims {
 		c := &claims[i]
 		c.look(now)
 		v.At = max(v.At, c.at)
@@ -242,6 +248,7 @@ func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, fresh boo
 	for i := range claims {
 		c := &claims[i]
 		if c.at != v.At {
+			c.seek()
 			c.see(now, v.At) // a request is decided at one instant, by all of its claims
 		}
 		switch {
@@ -320,36 +327,44 @@ func sortClaims(claims []Claim) {
 	}
 }
 
-// look locks the claim's shard and computes what the take would do.
-func (c *Claim) look(now Instant) {
-	t := c.Table
-	s := t.lock(c.Key)
-	c.s, c.over, c.place = s, nil, 0
+// lock locks the claim's shard.
+func (c *Claim) lock() {
+	c.s, c.over, c.place = c.Table.lock(c.Key), nil, 0
 	c.found, c.stored, c.reserved, c.released, c.deferred, c.canceled = false, false, false, false, false, false
-	if s == nil {
-		c.see(now, max(now, Instant(t.latest.Load())))
-		return
-	}
-	c.see(now, max(now, s.latest))
 }
 
-// see computes what the take would do at the instant at.
+// seek finds the State of the claim's key in its locked shard.
+func (c *Claim) seek() {
+	c.next = State{}
+	if s := c.s; s != nil {
+		if i, found := s.find(c.Key); found {
+			c.place, c.found, c.next = int32(i), true, s.states[i]
+		}
+	}
+}
+
+// look computes what the take would do at the instant now, or the latest that its
+// neighbours have seen.
+func (c *Claim) look(now Instant) {
+	if c.s == nil {
+		c.see(now, max(now, Instant(c.Table.latest.Load())))
+		return
+	}
+	c.see(now, max(now, c.s.latest))
+}
+
+// see computes what the take would do at the instant at, once seek has found the State.
 func (c *Claim) see(now, at Instant) {
 	s := c.s
-	c.at, c.place, c.found, c.stored, c.Blocked = at, 0, false, false, false
-	if s == nil {
-		c.next = State{}
+	c.at, c.stored, c.Blocked = at, false, false
+	if s != nil {
+		s.latest = at
+	}
+	if !c.found {
 		c.ask(home{}, now)
 		return
 	}
-	s.latest = at
-	i, found := s.find(c.Key)
-	if !found {
-		c.next = State{}
-		c.ask(home{}, now)
-		return
-	}
-	c.place, c.found, c.next = int32(i), true, s.states[i]
+	i := int(c.place)
 	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.sides == nil && s.records == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g

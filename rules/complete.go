@@ -83,7 +83,7 @@ var redacted = []string{"Authorization", "Cookie", "Set-Cookie", "Proxy-Authoriz
 
 // secretName finds the names of headers and parameters that hold a secret by what
 // they are called.
-var secretName = regexp.MustCompile(`(?i)(token|secret|passw|api-?key|credential)`)
+var secretName = regexp.MustCompile(`(?i)(?:token|secret|passw|api-?key|credential|(?:^|[.-])auth(?:-|$))`)
 
 // sensitive reports whether the value of a header, or of an attribute, of that name
 // may be a secret of clients or servers: one that is usually one, a cookie, or what

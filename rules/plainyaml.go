@@ -15,6 +15,9 @@ type plainReader struct {
 	values int
 	parts  []*node // of the lists and maps that are being read
 	varies []*node // with a $ in them
+	// shares says that texts may be parts of that of the file. Those of rules, which are
+	// most, live no longer than it does; others may, and would keep it in memory.
+	shares bool
 }
 
 // readPlain returns the root of the file, or nil if yaml.v3 is to read it.
@@ -131,6 +134,9 @@ func (r *plainReader) mapping(depth int) *node {
 		if key == nil || names.has(r.parts[first:], key.text) {
 			return nil
 		}
+		if depth == 0 {
+			r.shares = key.text == "rules"
+		}
 		var value *node
 		if !r.ends() {
 			value = r.value(depth + 1)
@@ -207,7 +213,15 @@ func (r *plainReader) key(inBrackets bool) *node {
 	if r.col < len(r.text) && r.text[r.col] != ' ' {
 		return nil
 	}
+	r.own(k)
 	return k
+}
+
+// own makes the text of n a text by itself, unless it may be a part of the file's.
+func (r *plainReader) own(n *node) {
+	if !r.shares {
+		n.text = strings.Clone(n.text)
+	}
 }
 
 // name reads a name without quotes, up to the colon.
@@ -258,6 +272,7 @@ func (r *plainReader) inline(depth int, inBrackets bool) *node {
 	case !r.plain(n, inBrackets):
 		return nil
 	}
+	r.own(n)
 	if !r.foreign && strings.IndexByte(n.text, '$') >= 0 && (strings.Contains(n.text, "${") || strings.Contains(n.text, "$$")) {
 		r.varies = append(r.varies, n)
 	}

@@ -48,7 +48,9 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 			note(m.Attribute)
 		}
 	}
+	var pauses pauses
 	for _, r := range s.Rules {
+		pauses.step()
 		for _, a := range r.recipe.parts {
 			note(a)
 		}

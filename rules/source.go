@@ -44,8 +44,10 @@ type source struct {
 	moreErrs, moreWarns int
 	at                  mark // the place asked for last
 
-	searched int   // the line looked at last for a secret
-	secretAt []int // where one is there, as of FindStringIndex
+	searched int             // the line looked at last for a secret
+	secretAt []int           // where one is there, as of FindStringIndex
+	masked   string          // that line without clients' secrets
+	hidden   map[string]bool // the tokens of these
 
 	// The files that are included: where each begins in lines, all that were read, and
 	// which each pattern stands for. isIncluded says that this is the text of one.
@@ -290,16 +292,25 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	text := s.line(line)
 	if line != s.searched { // a line may be long, and have thousands of errors
 		s.searched, s.secretAt = line, writtenSecret.FindStringIndex(text)
+		s.masked, s.hidden = s.maskValues(line, text)
+	}
+	hide := func(token string) string {
+		if s.hidden[token] {
+			return masked
+		}
+		return token
 	}
 	if at := s.secretAt; at == nil {
-		e.excerpt, e.caret = excerpt(text, s.offset(line, col))
+		e.excerpt, e.caret = excerpt(s.masked, s.offset(line, col))
 	} else {
-		hide := func(token string) string {
+		hide = func(token string) string {
 			if len(token) > 3 && strings.Contains(text[at[1]-1:], token) {
 				return masked
 			}
 			return token
 		}
+	}
+	if s.secretAt != nil || s.hidden != nil {
 		e.Msg, e.Hint = mapTokens(e.Msg, hide), mapTokens(e.Hint, hide)
 	}
 	return e
@@ -308,7 +319,7 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 // writtenSecret finds a line with a secret written out, which is not shown, also
 // when something else is wrong with it: one of the gateway, one of a header that is
 // set on messages, or the URL of a store with one.
-var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|x-api-key|x-auth-token))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
+var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|[a-z0-9-]*(?:api-?key|passw|auth-token|-auth\b)))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {
