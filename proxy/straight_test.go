@@ -173,7 +173,7 @@ func TestAnAnswerThatGoesStraightAllocatesItsIDAlone(t *testing.T) {
 			}
 			refuse()
 			clear(s.header) // of the first, which may have passed
-			if got := testing.AllocsPerRun(200, refuse); got != 1 {
+			if got := testing.AllocsPerRun(200, refuse); got != 1 && (!underRace || got > 10) {
 				t.Errorf("%v allocations, want 1", got)
 			}
 			if s.status < 400 || len(s.header) != 0 {

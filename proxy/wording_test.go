@@ -186,7 +186,7 @@ func TestARefusalAllocatesLittle(t *testing.T) {
 			if s.status < 400 {
 				t.Fatalf("status %d", s.status)
 			}
-			if got := testing.AllocsPerRun(200, refuse); got != row.want {
+			if got := testing.AllocsPerRun(200, refuse); got != row.want && (!underRace || got > row.want+10) {
 				t.Errorf("%v allocations, want %v", got, row.want)
 			}
 		})
