@@ -48,7 +48,7 @@ type exchange struct {
 	seq      uint64        // order of the decisions
 	id       string        // X-Request-Id
 	peer     netip.AddrPort
-	peerName string             // its address; \"\" is not known yet
+	peerName string             // its address; "" is not known yet
 	conn     *conn              // over HTTP/2; else nil
 	line     *conn              // over HTTP/1 without TLS; else nil
 	attends  *conn              // whose client nobody else looks after; else nil

@@ -171,10 +171,10 @@ func (x *exchange) meet() {
 		return
 	}
 	c.hear()
-	x.peerName = c.peerName
 	if x.r.ProtoMajor == 1 && x.r.TLS == nil {
 		x.line = c
 	}
+	x.peerName = c.peerName
 	if x.peer = c.peer; x.r.ProtoMajor >= 2 {
 		x.conn = c
 		c.traffic.begun()

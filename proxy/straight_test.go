@@ -3,10 +3,13 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,8 +106,11 @@ func answersTo(t *testing.T, s *site, request string) string {
 			break
 		}
 	}
-	return b.String()
+	return seconds.ReplaceAllString(b.String(), "${1}N") // a clock goes on
 }
+
+// seconds are times in answers: of days, and until a limit is whole again.
+var seconds = regexp.MustCompile(`(;t=)\d+|\b\d{5,6}\b`)
 
 // byteByByte reads no further than it is asked to.
 type byteByByte struct{ io.Reader }
@@ -134,5 +140,45 @@ func TestAHeadThatIsNotAsExpectedGoesOutAsItIs(t *testing.T) {
 	head, want := "HTTP/1.0 429 No\r\nDate: d\r\nConnection: keep-alive\r\n\r\n", "HTTP/1.0 429 No\r\nA: b\r\nContent-Length: 4\r\nDate: d\r\nConnection: keep-alive\r\n\r\n"
 	if out, ok := s.fill([]byte(head)); string(out) != want || !ok {
 		t.Errorf("of HEAD: %q %v, want %q", out, ok, want)
+	}
+}
+
+// takesAll is a connection that takes everything.
+type takesAll struct{ net.Conn }
+
+func (takesAll) Write(p []byte) (int, error)      { return len(p), nil }
+func (takesAll) SetWriteDeadline(time.Time) error { return nil }
+
+// What goes straight allocates nothing but the request's id.
+func TestAnAnswerThatGoesStraightAllocatesItsIDAlone(t *testing.T) {
+	for name, text := range map[string]string{
+		"one rule":   "rules: [{ name: a, limit: 1/d }]\n",
+		"two rules":  "rules: [{ name: a, limit: 1/d }, { name: b, limit: 9/d }]\n",
+		"a field":    "rules: [{ name: a, limit: 1/d, reject: { headers: { X-Why: '{rule}' } } }]\n",
+		"block":      "block: { path: / }\nrules: []\n",
+		"no headers": "ratelimit_headers: off\nrules: [{ name: a, limit: 1/d }]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := New(Config{Clock: NewClock()}, build(t, "routes: [{ respond: { status: 204 } }]\n"+text, nil))
+			defer g.Close()
+			c := &conn{Conn: takesAll{}, span: time.Minute}
+			c.heard.Store(true)
+			r := httptest.NewRequest("GET", "/", nil)
+			r = r.WithContext(context.WithValue(t.Context(), connKey{}, c))
+			s := sink{header: http.Header{}}
+			head := []byte("HTTP/1.1 429 Too Many Requests\r\nDate: d\r\nContent-Length: 0\r\n\r\n")
+			refuse := func() {
+				g.ServeHTTP(&s, r)
+				c.Write(head)
+			}
+			refuse()
+			clear(s.header) // of the first, which may have passed
+			if got := testing.AllocsPerRun(200, refuse); got != 1 {
+				t.Errorf("%v allocations, want 1", got)
+			}
+			if s.status < 400 || len(s.header) != 0 {
+				t.Errorf("status %d, header %v: it did not go straight", s.status, s.header)
+			}
+		})
 	}
 }

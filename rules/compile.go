@@ -45,6 +45,7 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 			continue
 		}
 		r.Index = i
+		r.recipe.fix(s.secret)
 		s.Rules = append(s.Rules, r)
 		s.byName[r.Name] = r
 	}

@@ -85,11 +85,11 @@ const maxScratch = 16 << 10
 
 // Reset empties f for the next request. Its scratch memory stays.
 func (f *Facts) Reset() {
-	*f = Facts{
-		buf: scratch(f.buf, maxScratch), text: scratch(f.text, maxScratch), value: scratch(f.value, maxScratch),
-		values: scratch(f.values, maxScratch), found: scratch(f.found, maxScratch/4), costs: scratch(f.costs, maxScratch/4),
-		sums: f.sums[:0], fields: f.fields[:0],
-	}
+	buf, text, value, values := f.buf, f.text, f.value, f.values
+	found, costs, sums, fields := f.found, f.costs, f.sums, f.fields
+	*f = Facts{} // in place; one with fields would be made elsewhere and copied
+	f.buf, f.text, f.value, f.values = scratch(buf, maxScratch), scratch(text, maxScratch), scratch(value, maxScratch), scratch(values, maxScratch)
+	f.found, f.costs, f.sums, f.fields = scratch(found, maxScratch/4), scratch(costs, maxScratch/4), sums[:0], fields[:0]
 }
 
 // scratch returns buf, empty, unless it has more than most places.

@@ -19,6 +19,7 @@ type Recipe struct {
 	shared   *[32]byte     // the secret of its digests in a store; nil in memory
 	loose    bool          // a path is that of LoosePath
 	known    [][]*valueSet // by part: a value in none of these counts as missing; none is no bound
+	fixed    limit.Digest  // of a key that all requests have; zero of another
 }
 
 // NewRecipe returns the recipe that combines parts, of which there is at least
@@ -56,12 +57,22 @@ var outcomeOf = [...]Outcome{unread: KeyPending, unreadable: KeyUnreadable, tooL
 // never that of a request that has its key. Only with KeyFound and KeyFallback
 // is there a digest. It takes no memory of its own once f has been in use.
 func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outcome) {
+	if r.fixed != (limit.Digest{}) {
+		return r.fixed, KeyFound
+	}
 	key, outcome := r.appendKey(r.begin(f.buf[:0]), f, m)
 	f.buf = key
 	if outcome > KeyFallback {
 		return limit.Digest{}, outcome
 	}
 	return r.digest(s, key), outcome
+}
+
+// fix takes the digest of a key that is the same whatever the request, once and for all.
+func (r *Recipe) fix(s *limit.Secret) {
+	if r.isGlobal() {
+		r.fixed, _ = r.Digest(s, &Facts{}, nil)
+	}
 }
 
 // begin begins the bytes of a key: with the secret of the store that counts it.

@@ -355,3 +355,24 @@ func BenchmarkDigest(b *testing.B) {
 		}
 	}
 }
+
+// The key of a rule that counts all requests together is made once; it is the one
+// that would be made of each request.
+func TestAKeyOfAllRequestsIsTheSameMadeOnce(t *testing.T) {
+	secret := limit.NewSecret()
+	global, _ := ParseAttribute("global")
+	fixed, made := NewRecipe([]Attribute{global}, Missing{}, 64), NewRecipe([]Attribute{global}, Missing{}, 64)
+	fixed.fix(&secret)
+	f := &Facts{Method: "GET", Path: "/a"}
+	got, is := fixed.Digest(&secret, f, nil)
+	want, was := made.Digest(&secret, f, nil)
+	if got != want || is != was || got == (limit.Digest{}) {
+		t.Errorf("%v, %v; want %v, %v", got, is, want, was)
+	}
+	ip, _ := ParseAttribute("ip")
+	other := NewRecipe([]Attribute{ip}, Missing{}, 64)
+	other.fix(&secret)
+	if other.fixed != (limit.Digest{}) {
+		t.Error("the key of an address is made once")
+	}
+}

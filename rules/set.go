@@ -240,13 +240,16 @@ func (s *Set) Match(f *Facts, hits []Hit) []Hit {
 
 // hit appends the hit of r on a request that it applies to by way of w.
 func (r *Rule) hit(secret *limit.Secret, f *Facts, w *way, hits []Hit) []Hit {
-	h := Hit{Rule: r}
+	n := len(hits)
+	hits = append(hits, Hit{Rule: r})
+	h := &hits[n]
 	if !h.find(secret, f, w) {
-		return hits
+		*h = Hit{} // which would keep the list in memory
+		return hits[:n]
 	}
 	h.Plan = r.plan(f)
 	h.Cost, _ = r.CostOf(f)
-	return append(hits, h)
+	return hits
 }
 
 // Resolve finds the keys of the hits that are Pending, once f has the body and its

@@ -8,6 +8,10 @@ import "net/netip"
 // the first 24 bits of an IPv6 address are whole countries; bits above 32 are
 // about IPv6 and leave IPv4 as it is.
 func appendAddr(out []byte, a netip.Addr, bits, ipv6Bits int) ([]byte, bool) {
+	if a.Is4() && (bits <= 0 || bits >= 32) { // as most are
+		b := a.As4()
+		return append(out, 32, b[0], b[1], b[2], b[3]), true
+	}
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() {
 		return out, false

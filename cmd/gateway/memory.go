@@ -9,19 +9,20 @@ import (
 	"gateway/limit"
 )
 
-// ballastSize is how much less often garbage is collected: a collection begins
+// runBallast is how much less often garbage is collected: a collection begins
 // when as much has been allocated as was in use and in the ballast.
-const ballastSize = 8 << 20
+const runBallast = 8 << 20
 
 // ballast makes the collector take the heap for larger than it is. A gateway with
 // few keys uses a few MB, and would collect them some hundred times a second under
-// load. The ballast is never touched, so it takes no memory itself; it is to be kept
-// reachable. Who sets GOGC or GOMEMLIMIT knows better, and gets none.
-func ballast() []byte {
+// load; with many keys it makes no difference. The ballast is never touched, so it
+// takes no memory itself; it is to be kept reachable. Who sets GOGC or GOMEMLIMIT knows
+// better, and gets none.
+func ballast(size int) []byte {
 	if ownCollector() {
 		return nil
 	}
-	return make([]byte, ballastSize)
+	return make([]byte, size)
 }
 
 // ownCollector says that whoever starts the gateway has set the collector.
@@ -95,5 +96,5 @@ func (m *memory) look() {
 
 // percentBeside is the GOGC for keys that take so many bytes.
 func percentBeside(held int64) int {
-	return int(min(100, max(20, 100*headroom/(held+ballastSize+1))))
+	return int(min(100, max(20, 100*headroom/(held+runBallast+1))))
 }

@@ -34,7 +34,7 @@ func newRun() *cobra.Command {
 			if color != "auto" && color != "always" && color != "never" {
 				return &usageError{"gateway run", fmt.Errorf("--color %s: use auto, always or never", color)}
 			}
-			b := ballast()
+			b := ballast(runBallast)
 			defer runtime.KeepAlive(b)
 			if upstream != "" {
 				s := newServer("command line", cmd.OutOrStdout(), cmd.ErrOrStderr(), color)

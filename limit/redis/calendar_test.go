@@ -133,6 +133,13 @@ func TestAClockThatIsFarOffCostsOneCallMore(t *testing.T) {
 	if _, res := dry.take(now(), key(1), 0); res.Remaining != 996 {
 		t.Errorf("%d left after one of 5 came back, want 996", res.Remaining)
 	}
+	late, _ := r.take(now(), key(4), 1)
+	server.Do("DEL", string(appendKey(nil, "gw", r.shared, key(4))))
+	s.clock.ahead.Store(0)
+	p.settle(&late, now(), -3)
+	if _, res := r.take(now(), key(4), 0); res.Remaining != 997 {
+		t.Errorf("%d left of a key that was forgotten before 3 were charged, want 997", res.Remaining)
+	}
 	// Where no two looks at a clock agree, the store does not decide.
 	wild := 0
 	s.clock.here = func() limit.Instant { wild++; return limit.Instant(wild%3) * limit.Instant(400*day) }

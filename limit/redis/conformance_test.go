@@ -107,6 +107,17 @@ func TestStepTables(t *testing.T) {
 			{1400 * ms, 2, true, 0, 0, 600 * ms},
 			{9 * time.Second, 3, true, 0, 0, time.Second},
 		}},
+		{"sliding log with room", logged(5, time.Second), []step{
+			{0, 1, true, 4, 0, time.Second},
+			{400 * ms, 1, true, 3, 0, time.Second},
+			{time.Second - us, 1, true, 2, 0, time.Second},
+			{time.Second, 1, true, 2, 0, time.Second}, // the first is gone
+			{time.Second, 1, true, 1, 0, time.Second}, // at the same instant
+			{1400 * ms, 1, true, 1, 0, time.Second},
+			{1900 * ms, 1, true, 0, 0, 100*ms - us},
+			{2 * time.Second, 1, true, 2, 0, time.Second}, // and three at once
+			{2100 * ms, 1, true, 1, 0, time.Second},
+		}},
 		// Both edges of 30 March 2025 in Berlin, which has 23 hours: 87 days and 23 hours after
 		// start, and 88 days and 22 hours.
 		{"a day of the calendar", calendar(2, limit.Day, zone(t, "Europe/Berlin")), []step{

@@ -48,9 +48,7 @@ func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	s := New(o, slog.New(slog.DiscardHandler))
 	attend(t, s)
-	if !s.Stats().Up {
-		t.Fatalf("the store at %v is not up", o.Addrs)
-	}
+	redistest.Eventually(t, fmt.Sprintf("the store at %v is up", o.Addrs), func() bool { return s.Stats().Up })
 	return s
 }
 

@@ -94,6 +94,25 @@ func TestAKeyWithoutATimeToLiveGetsOne(t *testing.T) {
 	}
 }
 
+// A log that is told seldom how long to live is told in time: at the latest when half
+// of the slack, which is an hour here, is used up.
+func TestALogIsKeptForAsLongAsItIsUsed(t *testing.T) {
+	server := redistest.Start(t)
+	p := storePlace(t, server)
+	r := p.rule(t, logged(1000, day))
+	name := string(appendKey(nil, "gw", r.shared, key(1)))
+	for at := time.Duration(0); at < 10*time.Hour; at += 5 * time.Minute {
+		if at%(35*time.Minute) == 0 {
+			server.Do("PEXPIRE", name, "600000")
+		}
+		r.take(start.Add(at), key(1), 1)
+		ttl, err := strconv.Atoi(server.Do("PTTL", name))
+		if told := time.Duration(ttl)*ms > day; err != nil || at%(35*time.Minute) == 30*time.Minute && !told {
+			t.Fatalf("at %v the key lives for %d ms, want more than a day", at, ttl)
+		}
+	}
+}
+
 // K07: whatever the key of a client is, its name in the store is short and printable.
 func TestNamesOfKeysAreShortAndPrintable(t *testing.T) {
 	long := strings.Repeat("x", 76)

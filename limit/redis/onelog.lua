@@ -5,11 +5,10 @@ do
   local h = redis.pcall('HGET', key, 'h')
   if h and #h == 88 then
     local _, _, units, _, w, b, g = unpack('<BBddddd', ARGV[1])
-    local last, used, newest, first, oldest, lives, born, ends = unpack('<dddddddd', h)
+    local last, used, newest, first, oldest, lives, born = unpack('<ddddddd', h)
     local over = now + w * g
     local left = b - used - units
-    if left > 0 and units > 0 and first <= last and newest < now and oldest > now - w * g
-      and ends <= over and lives >= over + slack * 500 and lives <= over + slack * 1000 then
+    if left > 0 and units > 0 and first <= last and newest < now and oldest > now - w * g and lives >= over + slack * 500 then
       redis.call('HSET', key, 'h', pack('<ddd', last + 1, used + units, now) .. sub(h, 25), last + 1, pack('<dd', now, units))
       return pack('<BBddddd', 49, 1, left, 0, over - now, now, born)
     end

@@ -80,6 +80,8 @@ func dialTLS(ctx context.Context, addr string, d *net.Dialer, conf *tls.Config) 
 const (
 	ringScale    = 12
 	mostInFlight = 1<<ringScale - 512
+	// mostLeaving is how many of them give back what requests hold that never left.
+	mostLeaving = 256
 )
 
 // Check connects to the store, and goes; it changes nothing there. The error names

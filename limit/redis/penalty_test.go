@@ -179,6 +179,10 @@ func TestWhoIsBlockedChargesNobody(t *testing.T) {
 				t.Errorf("dry run %d: %+v, blocked %v", i, v, claims[0].Blocked)
 			}
 		}
+		claims = []limit.Claim{other.claim(key(2), 1)}
+		if v := p.limiter.Peek(now, claims); v.Wait != time.Minute {
+			t.Errorf("a dry run that is blocked counts on: %+v", v)
+		}
 		never := p.rule(t, fixed(1, 366*day))
 		if never.shared != nil {
 			never.shared.Returns = true // so that it is asked

@@ -26,6 +26,7 @@ type Store struct {
 	breakers []breaker
 	tags     []string
 	inFlight atomic.Int64
+	leaving  chan struct{}
 	lost     atomic.Int64 // when the store was lost, in Unix nanoseconds; 0 while it is there
 	said     atomic.Int64 // when that was last logged
 	hushed   atomic.Bool  // it was not logged, having been so a moment ago
@@ -47,7 +48,7 @@ func New(o Options, log *slog.Logger) *Store {
 	rand.Read(b[:])
 	s := &Store{
 		options: o, log: log, scripts: newScripts(serverTime, slack), process: binary.BigEndian.Uint64(b[:]),
-		breakers: make([]breaker, slots/slotsEach), tags: probeTags(),
+		breakers: make([]breaker, slots/slotsEach), tags: probeTags(), leaving: make(chan struct{}, mostLeaving),
 	}
 	s.clock.here = func() limit.Instant { return limit.InstantOf(time.Now()) }
 	s.lost.Store(time.Now().UnixNano())
@@ -165,6 +166,10 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 	conn := s.conn.Load()
 	if conn == nil {
 		return 0
+	}
+	if c.Receipt.Unused { // clients can hang up by the thousand, and nobody waits for what that gives back
+		s.leaving <- struct{}{}
+		defer func() { <-s.leaving }()
 	}
 	b := s.breaker(conn, c.Key)
 	if b.down.Load() {

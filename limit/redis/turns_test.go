@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -436,13 +438,52 @@ func TestALostGiveBackLetsNobodyThrough(t *testing.T) {
 	mine, theirs := p.ruleNamed(t, id, leaky(1, 30*time.Second, time.Minute)), q.ruleNamed(t, id, leaky(1, 30*time.Second, time.Minute))
 	mine.take(now(), key(1), 1)
 	g, res := mine.take(now(), key(1), 1)
-	if !res.OK || res.Wait > 30*time.Second {
+	if !res.OK || res.Wait > 40*time.Second { // 30 s, and what the answer took
 		t.Fatalf("%+v", res)
 	}
 	f.Swallow(true)
 	g.Cancel(now())
 	if _, res := theirs.take(now(), key(1), 1); res.OK && res.Wait < 5*time.Second { // not at once, when the first has left 30 s ago
 		t.Errorf("after a lost give-back: %+v", res)
+	}
+}
+
+// Thousands that hang up at once do not keep the store from others, and all give back
+// what they hold.
+func TestThousandsThatHangUpAtOnce(t *testing.T) {
+	server := redistest.Start(t)
+	f := redistest.StartFaulty(t, server)
+	s := open(t, options(f.Addr))
+	p := served(s)
+	const waiters = mostInFlight + 500
+	r := p.rule(t, fixed(2*waiters, 366*day))
+	r.shared.Returns = true
+	grants := make([]limit.Grant, waiters)
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range 100 {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < waiters; i = next.Add(1) - 1 {
+				grants[i], _ = r.take(now(), key(1), 1)
+			}
+		})
+	}
+	wg.Wait()
+	if _, res := r.take(now(), key(1), 0); res.Remaining != waiters {
+		t.Fatalf("%+v with %d taken of %d", res, waiters, 2*waiters)
+	}
+	f.Delay(100 * ms)
+	for i := range grants {
+		wg.Go(func() { grants[i].Cancel(now()) })
+	}
+	for range 5 {
+		if _, v, all := p.ask(now(), r.claim(key(2), 1)); !v.OK || all[0].Fate != limit.There {
+			t.Errorf("one that comes meanwhile: %+v, decided by %d", v, all[0].Fate)
+		}
+	}
+	wg.Wait()
+	if _, res := r.take(now(), key(1), 0); res.Remaining != 2*waiters || s.Stats().Errors["busy"] != 0 {
+		t.Errorf("%+v in the end, of %d; errors %v", res, 2*waiters, s.Stats().Errors)
 	}
 }
 

@@ -72,15 +72,13 @@ func BenchmarkCombined(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := NewRun(setOf(b, threeRules), "")
+		s, outcomes := NewRun(setOf(b, threeRules), ""), []Outcome(nil)
 		for {
 			batch, err := r.Next()
 			if err == io.EOF {
 				break
 			}
-			for _, rec := range batch {
-				s.Do(rec)
-			}
+			outcomes = s.Do(batch, outcomes[:0])
 			r.Free(batch)
 		}
 		rep := s.Report(r, Wanted{"clients", 0.001}, 10)

@@ -5,7 +5,7 @@
 //
 //	[Open]      files → [Reader]  lines of any known format, all files merged by time
 //	[NewRun]    a Set → [Run]     what the rules make of the requests
-//	[Run.Do]    one [Record]      what one line says of one request
+//	[Run.Do]    some [Record]s    what a line each says of one request
 //	[Run.Rules] the figures       of each rule
 //
 // A Reader finds out by itself what a log is: the combined and common formats of

@@ -69,14 +69,14 @@ func (e *ends) add(x *end) {
 	heap.Push(e, x)
 }
 
-// due reports whether the first end comes before a decision at (at, seq). Of an
-// end and a decision at the same instant whose order is not known the end is first.
-func (e *ends) due(at limit.Instant, seq uint64) bool {
+// due reports whether the first end comes before the decision of r. Of an end and a
+// decision at the same instant whose order is not known the end is first.
+func (e *ends) due(r *Record) bool {
 	if len(e.list) == 0 {
 		return false
 	}
 	first := e.list[0]
-	return first.at < at || first.at == at && (seq == 0 || first.seq < seq)
+	return first.at < r.At || first.at == r.At && (r.Seq == 0 || first.seq < r.Seq)
 }
 
 // settle settles the first end.

@@ -22,14 +22,14 @@ type scratch struct {
 }
 
 // set reads the value of a field.
-func (f *field) set(b []byte, r *Record, s *scratch) (err error) {
+func (f *field) set(b []byte, r *Record, s *scratch, c *reading) (err error) {
 	switch f.kind {
 	case fieldSkip:
 		return nil
 	case fieldClient:
 		r.Client, err = parseClient(b)
 	case fieldCLFTime:
-		r.At, err = clfTime(b, r.stamp)
+		r.At, err = clfTime(b, &c.stamp)
 	case fieldRequest:
 		r.request(b)
 	case fieldStatus:
@@ -40,23 +40,23 @@ func (f *field) set(b []byte, r *Record, s *scratch) (err error) {
 		}
 	case fieldUser:
 		if !isDash(b) {
-			r.User = text(b)
+			r.more().User = text(b)
 		}
 	case fieldHeader:
 		if !isDash(b) {
-			r.headers = append(r.headers, headerValue{f.name, text(b)})
+			r.addHeader(f.name, text(b))
 		}
 	case fieldAnswer:
 		if !isDash(b) {
-			r.answers = append(r.answers, headerValue{f.name, text(b)})
+			r.addAnswer(f.name, text(b))
 		}
 	case fieldCookie:
 		if !isDash(b) {
-			r.headers = append(r.headers, headerValue{"Cookie", f.name + "=" + text(b)})
+			r.addHeader("Cookie", f.name+"="+text(b))
 		}
 	case fieldForwarded:
 		if !isDash(b) {
-			r.Forwarded = text(b)
+			r.more().Forwarded = text(b)
 		}
 	case fieldISOTime:
 		r.At, err = isoTime(b)
@@ -94,9 +94,9 @@ func (f *field) set(b []byte, r *Record, s *scratch) (err error) {
 			return errDuration
 		}
 		if f.kind == fieldDuration {
-			r.Duration = d
+			r.more().Duration = d
 		} else {
-			r.Duration = max(0, r.Duration) + d
+			r.more().Duration = max(0, r.Duration) + d
 		}
 	}
 	return err
@@ -122,7 +122,7 @@ func (s *scratch) finish(r *Record) error {
 		if err != nil {
 			return errClient
 		}
-		r.Client, r.Forwarded = client, r.Forwarded[:max(0, i)]
+		r.Client, r.more().Forwarded = client, r.Forwarded[:max(0, i)]
 	}
 	if r.Target == "" {
 		r.NoRequest = true
@@ -136,13 +136,13 @@ func (s *scratch) finish(r *Record) error {
 func isDash(b []byte) bool { return len(b) == 0 || len(b) == 1 && b[0] == '-' }
 
 // parseStatus reads a status of three digits. HAProxy writes -1, Envoy 0, for none.
-func parseStatus(b []byte) (int, error) {
+func parseStatus(b []byte) (int32, error) {
 	if len(b) == 3 {
 		if n, ok := digits(b); ok {
 			if n < 100 {
 				n = 0 // nginx writes 000 where nothing was answered
 			}
-			return n, nil
+			return int32(n), nil
 		}
 	}
 	if isDash(b) || string(b) == "-1" || string(b) == "0" {
@@ -223,31 +223,38 @@ func parseClient(b []byte) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// parseIPv4 reads what most lines begin with.
+// parseIPv4 reads an address of IPv4.
 func parseIPv4(b []byte) (netip.Addr, bool) {
-	var four [4]byte
-	part, seen, dots := 0, 0, 0
-	for _, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
+	a, n, ok := leadingIPv4(b)
+	return a, ok && n == len(b)
+}
+
+// leadingIPv4 reads an address of IPv4 at the beginning of b, as nearly all lines
+// have one, and returns how long it is.
+func leadingIPv4(b []byte) (a netip.Addr, n int, ok bool) {
+	four, part, seen, dots := uint32(0), uint32(0), 0, 0
+	for n < len(b) {
+		c := b[n]
+		if d := uint32(c - '0'); d <= 9 {
 			if seen > 0 && part == 0 {
-				return netip.Addr{}, false
+				return a, 0, false
 			}
-			part = part*10 + int(c-'0')
+			part = part*10 + d
 			if seen++; part > 255 {
-				return netip.Addr{}, false
+				return a, 0, false
 			}
-		case c == '.' && seen > 0 && dots < 3:
-			four[dots] = byte(part)
+		} else if c == '.' && seen > 0 && dots < 3 {
+			four = four<<8 | part
 			dots++
 			part, seen = 0, 0
-		default:
-			return netip.Addr{}, false
+		} else {
+			break
 		}
+		n++
 	}
 	if dots != 3 || seen == 0 {
-		return netip.Addr{}, false
+		return a, 0, false
 	}
-	four[3] = byte(part)
-	return netip.AddrFrom4(four), true
+	four = four<<8 | part
+	return netip.AddrFrom4([4]byte{byte(four >> 24), byte(four >> 16), byte(four >> 8), byte(four)}), n, true
 }

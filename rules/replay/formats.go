@@ -22,7 +22,11 @@ type Format struct {
 	// openEnd says that a line could lose a part of its last field unnoticed.
 	openEnd bool
 
-	parse func(line []byte, r *Record) error
+	// plain says that parse does not write to the line.
+	plain   bool
+	pattern *pattern // of a format that is one
+	// parse reads a line into r, whose texts are then parts of it.
+	parse func(line []byte, r *Record, c *reading) error
 }
 
 // Holds reports whether lines of the format can hold an attribute, as it is written
@@ -79,7 +83,7 @@ func builtin(text string, loose bool) *pattern {
 // formatOf makes a Format of a pattern.
 func formatOf(name string, p *pattern) *Format {
 	last := p.items[len(p.items)-1].kind
-	f := &Format{Name: name, parse: p.parse, openEnd: p.tail == "" && last != fieldSkip && last != fieldNumber && last != fieldStatus}
+	f := &Format{Name: name, plain: true, pattern: p, parse: p.parse, openEnd: p.tail == "" && last != fieldSkip && last != fieldNumber && last != fieldStatus}
 	for i := range p.items {
 		switch it := &p.items[i]; it.kind {
 		case fieldHeader:
@@ -108,8 +112,8 @@ func formatOf(name string, p *pattern) *Format {
 func newFormats() []*Format {
 	main := formatOf("nginx main", builtin(combinedText+` "$http_x_forwarded_for"`, true))
 	read := main.parse
-	main.parse = func(line []byte, r *Record) error {
-		if err := read(line, r); err != nil || r.Forwarded == "" {
+	main.parse = func(line []byte, r *Record, c *reading) error {
+		if err := read(line, r, c); err != nil || r.Forwarded == "" {
 			return err
 		}
 		last := r.Forwarded[strings.LastIndexByte(r.Forwarded, ',')+1:]
@@ -127,7 +131,7 @@ func newFormats() []*Format {
 		{Name: "gateway JSON", own: true, durations: true, fractions: true, holds: []string{"host"}, parse: parseOwn},
 		{Name: "Caddy JSON", durations: true, fractions: true, holds: []string{"host", "*", "basic.username", "answer"}, parse: parseCaddy},
 		{Name: "Traefik JSON", durations: true, fractions: true, holds: []string{"host", "basic.username"}, parse: parseTraefik},
-		{Name: "HAProxy HTTP", durations: true, fractions: true, parse: parseHAProxy},
+		{Name: "HAProxy HTTP", durations: true, fractions: true, plain: true, parse: parseHAProxy},
 		alb,
 		formatOf("Envoy", builtin(`[$time_iso8601] "$request" $status $any $n $n $ms $any "$http_x_forwarded_for" "$http_user_agent" "$any" "$host" "$any"`, true)),
 		formatOf("Istio", builtin(`[$time_iso8601] "$request" $status $any $any $any "$any" $n $n $ms $any "$http_x_forwarded_for" "$http_user_agent" "$any" "$host" "$any" $any $any $any $remote_addr $any`, true)),
@@ -150,12 +154,11 @@ func patternFormat(text string) (*Format, error) {
 
 // recognise returns the format of which most of the lines are, or nil.
 func recognise(formats []*Format, lines [][]byte, w *wanted) (best *Format, read int) {
+	p := newPageOf(1)
 	for _, f := range formats {
 		n := 0
-		r := Record{stamp: &timeCache{}, wants: w}
 		for _, line := range lines {
-			r.buf = append(r.buf[:0], line...)
-			if r.reset(); f.parse(r.buf, &r) == nil {
+			if _, err := p.read(f, line, &reading{wants: w}); err == nil {
 				n++
 			}
 		}

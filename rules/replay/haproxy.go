@@ -17,7 +17,7 @@ var errHAProxy = errors.New("not a line of option httplog")
 //	haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1"
 //
 // Its times are those of the clock on its wall, without a zone.
-func parseHAProxy(line []byte, r *Record) error {
+func parseHAProxy(line []byte, r *Record, _ *reading) error {
 	open := bytes.Index(line, []byte(" ["))
 	for open >= 0 { // syslog's own time may stand in brackets too
 		rest := line[open+2:]
@@ -67,7 +67,7 @@ func parseHAProxy(line []byte, r *Record) error {
 		if !ok {
 			return errDuration
 		}
-		r.Duration = d
+		r.more().Duration = d
 	}
 	if r.Status, err = parseStatus(next()); err != nil {
 		return err

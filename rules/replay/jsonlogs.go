@@ -27,7 +27,7 @@ func newWanted(request, answer []string) *wanted {
 }
 
 // parseCaddy reads what Caddy's access log writes by default.
-func parseCaddy(line []byte, r *Record) error {
+func parseCaddy(line []byte, r *Record, in *reading) error {
 	c := cursor{b: line}
 	var ts, duration []byte
 	var user string
@@ -40,14 +40,16 @@ func parseCaddy(line []byte, r *Record) error {
 		case "duration":
 			duration = c.scalar()
 		case "status":
-			r.Status, status = int(c.whole()), true
+			r.setStatus(c.whole())
+			status = true
 		case "user_id":
 			user = text(c.scalar())
 		case "request":
 			request = true
-			r.caddyRequest(&c)
+			r.caddyRequest(&c, in.wants)
 		case "resp_headers":
-			r.answers = headerLists(&c, r.answers, r.wants.answer)
+			d := r.more()
+			d.answers = headerLists(&c, d.answers, in.wants.answer)
 		default:
 			c.skip()
 		}
@@ -69,17 +71,20 @@ func parseCaddy(line []byte, r *Record) error {
 				return errDuration
 			}
 		}
-		r.Duration = d
+		r.more().Duration = d
 		at = at.Add(-d) // the line is written at the end
 	}
-	r.At, r.User = at, user
+	r.At = at
+	if user != "" {
+		r.more().User = user
+	}
 	if !r.Client.IsValid() {
 		return errClient
 	}
 	return nil
 }
 
-func (r *Record) caddyRequest(c *cursor) {
+func (r *Record) caddyRequest(c *cursor, w *wanted) {
 	c.open('{')
 	for first := true; c.more('}', &first); {
 		switch key := c.key(); string(key) {
@@ -94,11 +99,12 @@ func (r *Record) caddyRequest(c *cursor) {
 		case "uri":
 			r.setTarget(c.text())
 		case "headers":
-			before := len(r.headers)
-			r.headers = headerLists(c, r.headers, r.wants.request)
-			for _, h := range r.headers[before:] {
+			d := r.more()
+			before := len(d.headers)
+			d.headers = headerLists(c, d.headers, w.request)
+			for _, h := range d.headers[before:] {
 				if h.name == "X-Forwarded-For" {
-					r.Forwarded = h.value
+					d.Forwarded = h.value
 				}
 			}
 		default:
@@ -155,7 +161,7 @@ func anyTime(b []byte) (limit.Instant, error) {
 }
 
 // parseTraefik reads the JSON of Traefik's access log.
-func parseTraefik(line []byte, r *Record) error {
+func parseTraefik(line []byte, r *Record, in *reading) error {
 	c := cursor{b: line}
 	var start, user []byte
 	known := false
@@ -186,20 +192,20 @@ func parseTraefik(line []byte, r *Record) error {
 			r.setTarget(c.text())
 			known = true
 		case "DownstreamStatus":
-			r.Status = int(c.whole())
+			r.setStatus(c.whole())
 		case "Duration":
-			r.Duration = time.Duration(c.whole())
+			r.more().Duration = time.Duration(c.whole())
 		default:
 			name, isRequest := cutPrefix(key, "request_")
 			answer, isAnswer := cutPrefix(key, "downstream_")
 			value := c.scalar()
-			if n, ok := r.wants.request[string(name)]; isRequest && ok && value != nil {
-				r.headers = append(r.headers, headerValue{n, text(value)})
+			if n, ok := in.wants.request[string(name)]; isRequest && ok && value != nil {
+				r.addHeader(n, text(value))
 				if n == "X-Forwarded-For" {
-					r.Forwarded = text(value)
+					r.more().Forwarded = text(value)
 				}
-			} else if n, ok := r.wants.answer[string(answer)]; isAnswer && ok && value != nil {
-				r.answers = append(r.answers, headerValue{n, text(value)})
+			} else if n, ok := in.wants.answer[string(answer)]; isAnswer && ok && value != nil {
+				r.addAnswer(n, text(value))
 			}
 		}
 	}
@@ -215,7 +221,7 @@ func parseTraefik(line []byte, r *Record) error {
 	}
 	r.At = at
 	if !isDash(user) {
-		r.User = text(user)
+		r.more().User = text(user)
 	}
 	if !r.Client.IsValid() {
 		return errClient

@@ -8,10 +8,10 @@ import (
 )
 
 // parseOwn reads the JSON of this gateway's access log.
-func parseOwn(line []byte, r *Record) error {
+func parseOwn(line []byte, r *Record, _ *reading) error {
 	c := cursor{b: line}
-	o := &r.Own
-	o.Is, o.Answer = true, -1
+	o := r.ours()
+	o.Answer = -1
 	at, status, duration := false, false, []byte(nil)
 	c.open('{')
 	for first := true; c.more('}', &first); {
@@ -19,7 +19,7 @@ func parseOwn(line []byte, r *Record) error {
 		case "at":
 			r.At, at = limit.Instant(c.whole()), true
 		case "seq":
-			r.Seq = uint64(c.whole())
+			r.more().Seq = uint64(c.whole())
 		case "client":
 			r.setClient(&c, c.text())
 		case "method":
@@ -31,7 +31,8 @@ func parseOwn(line []byte, r *Record) error {
 		case "path_cut":
 			o.PathCut = c.word()
 		case "status":
-			r.Status, status = int(c.whole()), true
+			r.setStatus(c.whole())
+			status = true
 		case "duration":
 			duration = c.number()
 		case "route":
@@ -66,13 +67,13 @@ func parseOwn(line []byte, r *Record) error {
 		return errClient
 	}
 	if o.Answer < 0 {
-		o.Answer = r.Status
+		o.Answer = int(r.Status)
 	}
 	d, ok := durationIn(duration, time.Second)
 	if !ok {
 		return errDuration
 	}
-	r.Duration = d
+	r.more().Duration = d
 	return nil
 }
 
@@ -127,6 +128,9 @@ func (c *cursor) digest() (d limit.Digest) {
 
 // rule returns what the line says of a rule, or nil.
 func (o *Own) rule(name string) *OwnRule {
+	if o == nil {
+		return nil
+	}
 	for i := range o.Rules {
 		if o.Rules[i].Name == name {
 			return &o.Rules[i]

@@ -33,7 +33,7 @@ type keyRow struct {
 type keyTable struct {
 	rows  []keyRow
 	addrs [][16]byte // of the client that had the key first, beside its row
-	index []uint32   // place + 1; 0 is free
+	index []uint32   // place + 1, and above it a part of the key; 0 is free
 	level uint8
 	most  int // rows
 }
@@ -44,10 +44,10 @@ func (t *keyTable) find(key limit.Digest, client netip.Addr) *keyRow {
 	if t.level > 0 && key.Hi>>(64-t.level) != 0 {
 		return nil
 	}
-	if len(t.index) < 2*len(t.rows)+16 {
+	if 3*len(t.index) < 4*len(t.rows)+16 {
 		t.rehash(max(64, 2*len(t.index)))
 	}
-	mask := uint64(len(t.index) - 1)
+	mask, tag := uint64(len(t.index)-1), tagOf(key)
 	for i := key.Lo & mask; ; i = (i + 1) & mask {
 		n := t.index[i]
 		if n == 0 {
@@ -57,13 +57,31 @@ func (t *keyTable) find(key limit.Digest, client netip.Addr) *keyRow {
 			}
 			t.rows = append(t.rows, keyRow{key: key, window: math.MinInt64})
 			t.addrs = append(t.addrs, client.As16())
-			t.index[i] = uint32(len(t.rows))
+			t.index[i] = tag | uint32(len(t.rows))
 			return &t.rows[len(t.rows)-1]
 		}
-		if t.rows[n-1].key == key {
-			return &t.rows[n-1]
+		if n&^placeMask != tag {
+			continue // without a look at the row, which is seldom in a cache
+		}
+		if row := &t.rows[n&placeMask-1]; row.key == key {
+			return row
 		}
 	}
+}
+
+// placeMask is the part of an index that is a place: enough for mostKeys and one.
+const placeMask = 1<<20 - 1
+
+func tagOf(key limit.Digest) uint32 { return uint32(key.Lo>>32) &^ placeMask }
+
+// warm looks up a key for the caches' sake: what it returns says nothing, but that it
+// has to be waited for. It never waits itself.
+func (t *keyTable) warm(key limit.Digest) int64 {
+	if len(t.rows) == 0 {
+		return 0
+	}
+	n := t.index[key.Lo&uint64(len(t.index)-1)] & placeMask
+	return t.rows[max(n, 1)-1].requests // of its neighbour, maybe
 }
 
 func (t *keyTable) rehash(places int) {
@@ -74,7 +92,7 @@ func (t *keyTable) rehash(places int) {
 		for t.index[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.index[i] = uint32(n + 1)
+		t.index[i] = tagOf(t.rows[n].key) | uint32(n+1)
 	}
 }
 
@@ -104,11 +122,11 @@ func (t *keyTable) count(good func(*keyRow) bool) int64 {
 	return n << t.level
 }
 
-// add notes what a key asked for at the instant at.
-func (r *keyRow) add(at limit.Instant, period time.Duration, units, requests int64) {
+// add notes what a key asked for in the period of that number.
+func (r *keyRow) add(window, units, requests int64) {
 	r.requests += requests
-	if w := periodOf(at, period); w != r.window {
-		r.window, r.inWindow = w, 0
+	if window != r.window {
+		r.window, r.inWindow = window, 0
 	}
 	r.inWindow += units
 	r.most = max(r.most, r.inWindow)

@@ -14,6 +14,7 @@ type pattern struct {
 	items []item
 	tail  string // after the last field
 	loose bool   // more fields may follow
+	clf   bool   // it begins as lines of nginx and Apache do
 }
 
 // item is a field and the text before it.
@@ -59,10 +60,16 @@ const (
 )
 
 // parse reads line into r.
-func (p *pattern) parse(line []byte, r *Record) error {
+func (p *pattern) parse(line []byte, r *Record, c *reading) error {
 	var s scratch
-	i := 0
-	for n := range p.items {
+	c.unescaped = c.unescaped[:0]
+	i, first := 0, 0
+	if p.clf {
+		if i = clfHead(line, r, c); i > 0 {
+			first = clfItems
+		}
+	}
+	for n := first; n < len(p.items); n++ {
 		it := &p.items[n]
 		if len(line)-i < len(it.before) || string(line[i:i+len(it.before)]) != it.before {
 			return fmt.Errorf("column %d: no %s before %s", i+1, quoteText(it.before), it.text)
@@ -74,10 +81,13 @@ func (p *pattern) parse(line []byte, r *Record) error {
 		}
 		value := line[i : i+end]
 		i += end
-		if it.quoted && bytes.IndexByte(value, '\\') >= 0 {
-			value = unescape(value)
+		if it.kind == fieldSkip {
+			continue
 		}
-		if err := it.set(value, r, &s); err != nil {
+		if it.quoted && bytes.IndexByte(value, '\\') >= 0 {
+			value = c.unescape(value)
+		}
+		if err := it.set(value, r, &s, c); err != nil {
 			return fmt.Errorf("column %d: %w", i-end+1, err)
 		}
 	}
@@ -85,6 +95,27 @@ func (p *pattern) parse(line []byte, r *Record) error {
 		return fmt.Errorf("column %d: the line goes on", i+1)
 	}
 	return s.finish(r)
+}
+
+// keepOnly passes over what of a request and of its answer nobody wants.
+func (p *pattern) keepOnly(w *wanted) {
+	for i := range p.items {
+		f := &p.items[i].field
+		wanted := true
+		switch f.kind {
+		case fieldHeader:
+			_, wanted = w.request[f.name]
+		case fieldCookie:
+			_, wanted = w.request["Cookie"]
+		case fieldUser:
+			_, wanted = w.request["Authorization"]
+		case fieldAnswer:
+			_, wanted = w.answer[f.name]
+		}
+		if !wanted {
+			f.kind = fieldSkip
+		}
+	}
 }
 
 func quoteText(s string) string { return fmt.Sprintf("%q", s) }
@@ -136,9 +167,14 @@ func isEscaped(b []byte) bool {
 	return n%2 == 1
 }
 
-// unescape undoes \" \\ \n \t \xHH and the like, in place.
-func unescape(b []byte) []byte {
-	out := b[:0]
+// unescape undoes \" \\ \n \t \xHH and the like.
+func (c *reading) unescape(b []byte) []byte {
+	n := len(c.unescaped)
+	c.unescaped = appendUnescaped(c.unescaped, b)
+	return c.unescaped[n:]
+}
+
+func appendUnescaped(out, b []byte) []byte {
 	for i := 0; i < len(b); i++ {
 		c := b[i]
 		if c != '\\' || i+1 == len(b) {
@@ -214,6 +250,7 @@ func (p *pattern) check() error {
 		it.after = after
 		it.quoted = strings.HasSuffix(it.before, `"`) && strings.HasPrefix(after, `"`)
 	}
+	p.clf = p.beginsCLF()
 	switch {
 	case !has[fieldClient] && !has[fieldForwarded]:
 		return errors.New("the pattern holds no address of the client: $remote_addr or %h")

@@ -43,34 +43,43 @@ type Reader struct {
 	wants   *wanted
 
 	full  chan []*Record
-	empty chan []*Record
+	lists chan []*Record // that come back
+	pages chan *page     // the same
 	stop  chan struct{}
 	done  chan struct{}
 
 	bytes, lines atomic.Int64
-	spare        []*Record
 
 	// For the goroutine that reads, until full is closed.
-	unread []Unread
-	late   int64
-	last   limit.Instant
+	page      *page
+	uncounted int64
+	unread    []Unread
+	late      int64
+	last      limit.Instant
 }
 
-// batch is how many records are handed over at once.
-const batch = 512
+// batch is how many records are handed over at once: so many that it hardly matters
+// how long a goroutine takes to wake up.
+const batch = 1 << 13
 
 // Open opens logs and finds out what they are. Its error says which file is the
 // matter, and what to do.
 func Open(names []string, o Options) (*Reader, error) {
 	r := &Reader{
 		stdin: o.Stdin, wants: newWanted(o.Headers, o.Answers), formats: newFormats(),
-		full: make(chan []*Record, 2), empty: make(chan []*Record, 8), stop: make(chan struct{}), done: make(chan struct{}),
+		full: make(chan []*Record, 2), lists: make(chan []*Record, 4), pages: make(chan *page, 2*(window+1)/pageRecords),
+		stop: make(chan struct{}), done: make(chan struct{}), page: newPage(),
 	}
 	var given *Format
 	if o.Pattern != "" {
 		var err error
 		if given, err = patternFormat(o.Pattern); err != nil {
 			return nil, fmt.Errorf("--format: %w", err)
+		}
+	}
+	for _, f := range append(r.formats, given) {
+		if f != nil && f.pattern != nil {
+			f.pattern.keepOnly(r.wants)
 		}
 	}
 	for _, name := range names {
@@ -86,8 +95,8 @@ func Open(names []string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// begin finds out what a file is and when it begins. Only the standard input
-// stays open, since it cannot be opened again.
+// begin finds out what a file is and when it begins. What can be read only once
+// stays open: the standard input, a pipe.
 func (r *Reader) begin(f *File) error {
 	in, err := f.open(r.stdin, &r.bytes)
 	if err != nil {
@@ -110,15 +119,14 @@ func (r *Reader) begin(f *File) error {
 		return unknownFormat(f, format, sample, r.wants)
 	}
 	f.Format = format
+	f.reading.wants = r.wants
 	for _, line := range sample {
-		rec := &Record{File: f, stamp: &f.stamp, wants: r.wants}
-		rec.buf = append(rec.buf, line...)
-		if rec.reset(); format.parse(rec.buf, rec) == nil {
-			f.begin = rec
+		if rec, err := r.page.read(format, line, &f.reading); err == nil {
+			f.begin = rec.At
 			break
 		}
 	}
-	if f.Name == "-" {
+	if f.once {
 		f.in = in
 		return nil
 	}
@@ -136,10 +144,8 @@ func unknownFormat(f *File, given *Format, sample [][]byte, w *wanted) error {
 		}
 	}
 	if given != nil {
-		r := Record{stamp: &timeCache{}, wants: w}
-		r.buf = append(r.buf, line...)
-		r.reset()
-		why = "not what --format says: " + given.parse(r.buf, &r).Error()
+		_, err := newPageOf(1).read(given, line, &reading{wants: w})
+		why = "not what --format says: " + err.Error()
 	}
 	return fmt.Errorf("%s:1: %s: %s", f.Name, why, excerpt(line))
 }
@@ -166,9 +172,21 @@ func (r *Reader) Next() ([]*Record, error) {
 
 // Free gives back what Next returned.
 func (r *Reader) Free(b []*Record) {
+	for i := 0; i < len(b); {
+		p, n := b[i].page, int32(0)
+		for ; i < len(b) && b[i].page == p; i++ {
+			n++
+		}
+		if p.out.Add(-n) == 0 {
+			select {
+			case r.pages <- p:
+			default: // more than ever come back at once; the collector takes it
+			}
+		}
+	}
 	select {
-	case r.empty <- b:
-	default: // more than ever come back at once; the collector takes them
+	case r.lists <- b:
+	default:
 	}
 }
 
@@ -215,11 +233,11 @@ func (r *Reader) run() {
 	defer r.shut()
 	var open []*source
 	waiting := slices.DeleteFunc(slices.Clone(r.files), func(f *File) bool { return f.Format == nil })
-	slices.SortStableFunc(waiting, func(a, b *File) int { return cmp.Compare(a.begin.At, b.begin.At) })
+	slices.SortStableFunc(waiting, func(a, b *File) int { return cmp.Compare(a.begin, b.begin) })
 	o := newOrder()
-	out := make([]*Record, 0, batch)
+	out := r.list()
 	for len(open) > 0 || len(waiting) > 0 {
-		for len(waiting) > 0 && (len(open) == 0 || waiting[0].begin.At <= oldest(open).next.At || waiting[0].in != nil) {
+		for len(waiting) > 0 && (len(open) == 0 || waiting[0].begin <= oldest(open).next.at || waiting[0].in != nil) {
 			if s := r.source(waiting[0]); s != nil {
 				open = append(open, s)
 			}
@@ -230,15 +248,15 @@ func (r *Reader) run() {
 		}
 		s := oldest(open)
 		o.add(s.next)
-		if s.next = r.read(s.file); s.next == nil {
+		if s.next = r.read(s.file); s.next.rec == nil {
 			open = slices.DeleteFunc(open, func(t *source) bool { return t == s })
 		}
 		if (o.len() > window || o.bytes > windowBytes) && !r.emit(&out, o.take()) {
 			return
 		}
 	}
-	for rec := o.take(); rec != nil; rec = o.take() {
-		if !r.emit(&out, rec) {
+	for w := o.take(); w.rec != nil; w = o.take() {
+		if !r.emit(&out, w) {
 			return
 		}
 	}
@@ -253,13 +271,13 @@ func (r *Reader) run() {
 // source is a file that is being read, with its next record.
 type source struct {
 	file *File
-	next *Record
+	next waiting
 }
 
 func oldest(open []*source) *source {
 	first := open[0]
 	for _, s := range open[1:] {
-		if s.next.before(first.next) {
+		if s.next.before(&first.next) {
 			first = s
 		}
 	}
@@ -275,16 +293,15 @@ func (r *Reader) source(f *File) *source {
 			return nil
 		}
 	}
-	f.begin = nil
-	rec := r.read(f)
-	if rec == nil {
+	next := r.read(f)
+	if next.rec == nil {
 		return nil
 	}
-	return &source{f, rec}
+	return &source{f, next}
 }
 
-// read returns the next record of a file, or nil at its end.
-func (r *Reader) read(f *File) *Record {
+// read returns the next record of a file, or none at its end.
+func (r *Reader) read(f *File) waiting {
 	for {
 		line, whole, err := f.in.next()
 		switch {
@@ -292,35 +309,33 @@ func (r *Reader) read(f *File) *Record {
 		case errors.Is(err, io.EOF):
 			f.in.close()
 			f.in = nil
-			return nil
+			return waiting{}
 		default:
 			f.Damage = fmt.Sprintf("%s:%d: the file cannot be read any further: %v", f.Name, f.line+1, err)
 			f.in.close()
 			f.in = nil
-			return nil
+			return waiting{}
 		}
 		f.line++
 		if len(line) == 0 {
 			continue
 		}
 		f.Lines++
-		r.lines.Add(1)
-		rec := r.record()
-		rec.File, rec.Line, rec.stamp, rec.wants = f, f.line, &f.stamp, r.wants
-		rec.reset()
+		if r.uncounted++; r.uncounted == batch {
+			r.lines.Add(r.uncounted) // not of each, since that waits for all writes
+			r.uncounted = 0
+		}
 		if err == nil {
-			if cap(rec.buf) > 8<<10 {
-				rec.buf = nil // one odd line must not make it big for ever
-			}
-			rec.buf = append(rec.buf[:0], line...)
-			if err = f.Format.parse(rec.buf, rec); err == nil {
+			var rec *Record
+			if rec, err = r.slot().read(f.Format, line, &f.reading); err == nil {
 				err = rec.check(whole || !f.Format.openEnd)
 			}
 			if err == nil {
-				return rec
+				rec.File, rec.Line = f, f.line
+				r.page.take()
+				return waiting{rec.At, r.page.size, rec}
 			}
 		}
-		r.spare = append(r.spare, rec)
 		f.Unread++
 		if len(r.unread) < unreadShown {
 			r.unread = append(r.unread, Unread{f.Name, f.line, faultOf(f.Format, r.formats, line, err, !whole, r.wants)})
@@ -352,29 +367,37 @@ func (r *Record) check(whole bool) error {
 	return nil
 }
 
-// record returns a Record to be filled in.
-func (r *Reader) record() *Record {
-	if n := len(r.spare); n > 0 {
-		rec := r.spare[n-1]
-		r.spare = r.spare[:n-1]
-		return rec
+// slot returns the page that the next record goes to.
+func (r *Reader) slot() *page {
+	if !r.page.full() {
+		return r.page
 	}
 	select {
-	case b := <-r.empty:
-		r.spare = append(r.spare, b...)
-		return r.record()
+	case r.page = <-r.pages:
+		r.page.again()
 	default:
-		return &Record{}
+		r.page = newPage()
+	}
+	return r.page
+}
+
+// list returns an empty list for records to be handed over.
+func (r *Reader) list() []*Record {
+	select {
+	case b := <-r.lists:
+		return b[:0]
+	default:
+		return make([]*Record, 0, batch)
 	}
 }
 
 // emit hands a record over, with others. It returns false when nobody wants more.
-func (r *Reader) emit(out *[]*Record, rec *Record) bool {
-	if rec.At < r.last {
+func (r *Reader) emit(out *[]*Record, w waiting) bool {
+	if w.at < r.last {
 		r.late++
 	}
-	r.last = max(r.last, rec.At)
-	*out = append(*out, rec)
+	r.last = max(r.last, w.at)
+	*out = append(*out, w.rec)
 	if len(*out) < batch {
 		return true
 	}
@@ -383,6 +406,6 @@ func (r *Reader) emit(out *[]*Record, rec *Record) bool {
 	case <-r.stop:
 		return false
 	}
-	*out = make([]*Record, 0, batch)
+	*out = r.list()
 	return true
 }

@@ -10,45 +10,59 @@ import (
 
 // Record is what a line of a log says of one request, or of several alike. Its
 // texts are valid until it is given back with Reader.Free.
+//
+// It has what every decision needs, and fills two lines of a cache.
 type Record struct {
 	// File and Line are where it stands; lines count from 1.
 	File *File
 	Line int64
-	// At is when the request began, as far as the log tells; Seq the order of the
-	// decisions of one process, 0 where the log has none.
-	At  limit.Instant
-	Seq uint64
-	// Method, Host and Target (path and query as sent) are the client's words. Host
+	// At is when the request began, as far as the log tells.
+	At limit.Instant
+	// Method, Target (path and query as sent) and Host are the client's words. Host
 	// is "" where the log does not say.
-	Method, Host, Target string
-	// Client is the address that the log names; Forwarded the X-Forwarded-For.
-	Client    netip.Addr
-	Forwarded string
-	// User is the name of HTTP's Basic authentication, unverified.
-	User string
-	// Status is that of the answer; 0 when it is not known, or there was none.
-	Status int
-	// Duration is that of the request; negative when it is not known.
-	Duration time.Duration
+	Method, Target, Host string
+	// Client is the address that the log names.
+	Client netip.Addr
 	// Count is how many requests the line stands for.
 	Count int64
+	// Status is that of the answer; 0 when it is not known, or there was none.
+	Status int32
 	// NoRequest says that the line tells of something else than a request that can be
 	// decided: a TLS handshake on a plain port, a connection without a word.
 	NoRequest bool
-	// Own is what only the log of this gateway says.
-	Own Own
+	// Details are to be read only, but through more.
+	*Details
+
+	page *page // where it is, with its texts
+}
+
+// Details are what only some lines say of a request.
+type Details struct {
+	// Seq is the order of the decisions of one process, 0 where the log has none.
+	Seq uint64
+	// Duration is that of the request; negative when it is not known.
+	Duration time.Duration
+	// Forwarded is the X-Forwarded-For, User the name of HTTP's Basic authentication,
+	// unverified.
+	Forwarded, User string
+	// Own is what only the log of this gateway says; nil of another.
+	Own *Own
 
 	headers []headerValue // of the request, as far as somebody wants them
 	answers []headerValue // of the answer
-	buf     []byte        // the line; texts point into it
-	stamp   *timeCache    // of its file
-	wants   *wanted       // headers that somebody wants
+	own     *Own          // memory for Own
+}
+
+// more returns the details of r to be written.
+func (r *Record) more() *Details {
+	if r.Details == &r.page.none {
+		r.Details = r.page.details()
+	}
+	return r.Details
 }
 
 // Own is what the log of this gateway says beside what others say.
 type Own struct {
-	// Is says that the line is of such a log.
-	Is bool
 	// Result is what became of the request, Route the route it took; Rule and DryRun
 	// name the rules that refused it, or would have, joined by commas.
 	Result, Route, Rule, DryRun string
@@ -76,24 +90,44 @@ type OwnRule struct {
 	SettledSeq uint64
 }
 
+// addHeader adds a header of the request, addAnswer one of the answer.
+func (r *Record) addHeader(name, value string) {
+	d := r.more()
+	d.headers = append(d.headers, headerValue{name, value})
+}
+
+func (r *Record) addAnswer(name, value string) {
+	d := r.more()
+	d.answers = append(d.answers, headerValue{name, value})
+}
+
+// setStatus sets the status to one that was read, or to one that none can be.
+func (r *Record) setStatus(n int64) {
+	if n < 0 || n > 999 {
+		n = -1
+	}
+	r.Status = int32(n)
+}
+
 // headerValue is a header field under its canonical name.
 type headerValue struct{ name, value string }
 
-// reset makes r ready for the line in buf.
-func (r *Record) reset() {
-	r.At, r.Seq, r.Method, r.Host, r.Target = 0, 0, "", "", ""
-	r.Client, r.Forwarded, r.User, r.Status, r.Duration, r.Count, r.NoRequest = netip.Addr{}, "", "", 0, -1, 1, false
-	r.headers, r.answers = r.headers[:0], r.answers[:0]
-	if r.Own.Is {
-		r.Own = Own{Rules: r.Own.Rules[:0]}
+// ours makes r one of our own log.
+func (r *Record) ours() *Own {
+	d := r.more()
+	if d.own == nil {
+		d.own = &Own{}
 	}
+	*d.own = Own{Rules: d.own.Rules[:0]}
+	d.Own = d.own
+	return d.own
 }
 
 // Weight is how many requests the record stands for.
 func (r *Record) weight() int64 { return max(1, r.Count) }
 
-// text returns b as a string without a copy. b is part of the buffer of a Record,
-// which is not written to before the record is given back.
+// text returns b as a string without a copy. b is a line that is being read, or part
+// of a page, which is not written to before its records are given back.
 func text(b []byte) string {
 	if len(b) == 0 {
 		return ""

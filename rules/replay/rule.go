@@ -2,7 +2,6 @@ package replay
 
 import (
 	"net/netip"
-	"time"
 
 	"gateway/limit"
 	"gateway/rules"
@@ -28,8 +27,9 @@ type ruleRun struct {
 	trial                          *trial
 	candidate                      *candidate
 	views                          map[*Format]view
-	seen                           *Format // the last one that was looked up, and
-	mode                           mode    // how the rule is judged by it
+	periodOf                       numbered // of the last request
+	seen                           *Format  // the last one that was looked up, and
+	mode                           mode     // how the rule is judged by it
 }
 
 // span is a time in which one key was refused without a break.
@@ -67,7 +67,7 @@ func (r *ruleRun) decided(s *Run, h *rules.Hit, at limit.Instant, ok bool, cost,
 	if row == nil {
 		return
 	}
-	row.add(at, r.period(h), cost*n, n)
+	row.add(r.periodAt(at, h), cost*n, n)
 	if row.most > r.most {
 		if r.most = row.most; r.mostKey != h.Key {
 			r.mostKey, r.mostAddr = h.Key, s.facts.Client.As16()
@@ -88,11 +88,23 @@ func (r *ruleRun) decided(s *Run, h *rules.Hit, at limit.Instant, ok bool, cost,
 	r.name(s, h.Key)
 }
 
-func (r *ruleRun) period(h *rules.Hit) time.Duration {
-	if h.Plan.Concurrency > 0 {
-		return 0
+// periodAt returns the number of the period that at is in.
+func (r *ruleRun) periodAt(at limit.Instant, h *rules.Hit) int64 {
+	if at != r.periodOf.at || h.Plan != r.periodOf.plan {
+		period := h.Plan.Period
+		if h.Plan.Concurrency > 0 {
+			period = 0
+		}
+		r.periodOf = numbered{at, h.Plan, periodOf(at, period)}
 	}
-	return h.Plan.Period
+	return r.periodOf.number
+}
+
+// numbered is an instant and the number of a plan's period that it is in.
+type numbered struct {
+	at     limit.Instant
+	plan   *rules.Plan
+	number int64
 }
 
 // name remembers what a refused key reads, when it is not an address.

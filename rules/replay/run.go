@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -19,12 +18,14 @@ type Run struct {
 	set     *rules.Set
 	host    string // of requests whose log does not say it
 	limiter limit.Limiter
-	facts   rules.Facts
-	hits    []rules.Hit
 	claims  []limit.Claim
 	held    bool // claims are of a request in progress
 
-	header    http.Header
+	*request // the one that is being read or decided
+	requests [ahead]request
+	begun    bool
+	warmed   int64
+
 	wants     []string // headers that the file looks at
 	basic     bool     // one of them is the user name
 	forwarded http.Header
@@ -34,6 +35,7 @@ type Run struct {
 	anySettles bool // some rule gives back what it takes
 	punishes   bool // some rule blocks keys for their refusals, so that each of them counts
 	tries      bool // other limits, too
+	measures   bool // candidates
 	ends       ends
 	line       timeline
 	step       int
@@ -87,7 +89,7 @@ type Outcome struct {
 // NewRun returns a Run by the rules of set, which must not be in force and is of no
 // use to anybody afterwards. host is that of requests whose log does not name one.
 func NewRun(set *rules.Set, host string) *Run {
-	s := &Run{set: set, host: host, header: http.Header{}, forwarded: http.Header{}}
+	s := &Run{set: set, host: host, forwarded: http.Header{}}
 	s.wants = set.HeadersRead()
 	s.basic = slices.Contains(s.wants, "Authorization")
 	s.exempt = slices.ContainsFunc(set.ExemptReads(), func(a rules.Attribute) bool { return !ownHolds(a) })
@@ -95,6 +97,7 @@ func NewRun(set *rules.Set, host string) *Run {
 	for _, r := range set.Rules {
 		for p := range r.Plans() {
 			s.punishes = s.punishes || p.Numbers.Penalty.After != nil
+			s.measures = s.measures || p.Candidate != nil
 		}
 		s.anySettles = s.anySettles || r.Settles() || r.Base.Concurrency > 0
 		s.rules = append(s.rules, &ruleRun{
@@ -119,31 +122,38 @@ func Wants(set *rules.Set) (headers, answers []string) {
 	return append(set.HeadersRead(), "X-Forwarded-For"), answers
 }
 
-// Do decides the request of rec. Records must come in the order of their instants;
-// one that is late is decided at the present one.
-func (s *Run) Do(rec *Record) Outcome {
-	n := rec.weight()
+// Do decides the requests of records, and appends what became of them to outcomes.
+// Records must come in the order of their instants; one that is late is decided at
+// the present one.
+func (s *Run) Do(records []*Record, outcomes []Outcome) []Outcome {
+	for len(records) > 0 {
+		some := records[:min(ahead, len(records))]
+		for i, rec := range some {
+			s.request = &s.requests[i]
+			s.ask(rec)
+		}
+		records = records[len(some):]
+		s.warm(s.requests[:len(some)], records[:min(ahead, len(records))])
+		for i := range some {
+			s.request = &s.requests[i]
+			outcomes = append(outcomes, s.answer())
+		}
+	}
+	return outcomes
+}
+
+// answer decides the request.
+func (s *Run) answer() Outcome {
+	rec, n := s.rec, s.rec.weight()
 	s.begin(rec, n)
-	for s.ends.due(rec.At, rec.Seq) || len(s.ends.list) > mostEnds {
+	for s.ends.due(rec) || len(s.ends.list) > mostEnds {
 		s.ends.settle()
 	}
 	s.sweep()
 	if rec.Status == http.StatusTooManyRequests {
 		s.total.Status429 += n
 	}
-	if o := &rec.Own; o.Is && (o.Result == "shed" || rec.Seq == 0 && o.Result != "none" && o.Result != "allowed") {
-		s.total.Before += n
-		return Outcome{}
-	}
-	if !s.read(rec) {
-		s.total.Malformed += n
-		return Outcome{}
-	}
-	switch found, ok := s.match(rec); {
-	case !ok:
-		s.total.Malformed += n
-		return Outcome{}
-	case !found:
+	if !s.asks {
 		return Outcome{}
 	}
 	return s.decide(rec, n)
@@ -151,10 +161,6 @@ func (s *Run) Do(rec *Record) Outcome {
 
 // begin notes when and where the record is.
 func (s *Run) begin(rec *Record, n int64) {
-	if s.total.Requests == 0 {
-		s.now, s.first = rec.At, rec.At
-		s.set.Activate(rec.At)
-	}
 	s.now = max(s.now, rec.At)
 	s.first, s.last = min(s.first, rec.At), max(s.last, rec.At)
 	s.total.Requests += n
@@ -194,193 +200,6 @@ func (s *Run) tables(yield func(*limit.Table) bool) {
 	}
 }
 
-// read fills in the facts, as the front door does, and reports whether the request
-// is one that rules are asked about.
-func (s *Run) read(rec *Record) bool {
-	if rec.NoRequest {
-		return false
-	}
-	f := &s.facts
-	f.Reset()
-	path, query := rec.Target, ""
-	if i := strings.IndexByte(path, '?'); i >= 0 {
-		path, query = path[:i], path[i+1:]
-	}
-	normal, err := rules.NormalPath(path)
-	if err != nil {
-		return false
-	}
-	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method, normal, path, query
-	switch {
-	case rec.Own.Is:
-		f.Host = rec.Host
-	case rec.Host != "":
-		if f.Host, err = rules.NormalHost(rec.Host); err != nil {
-			return false
-		}
-	default:
-		f.Host = s.host
-	}
-	if s.set.File.LoosePaths {
-		if _, err = f.LoosePath(); err != nil {
-			return false
-		}
-	}
-	f.Now = rec.At
-	f.Client = s.client(rec)
-	f.Header = s.headers(rec)
-	f.SetBody(rules.Body{State: rules.BodyWhole})
-	return true
-}
-
-// client returns the client's address, behind the proxies that the file trusts.
-func (s *Run) client(rec *Record) netip.Addr {
-	if rec.Own.Is {
-		return rec.Client
-	}
-	s.peers.add(rec.Client)
-	if !s.set.TrustedProxies.Contains(rec.Client) {
-		return rec.Client
-	}
-	if rec.Forwarded == "" {
-		return rec.Client
-	}
-	s.forwarded["X-Forwarded-For"] = append(s.forwarded["X-Forwarded-For"][:0], rec.Forwarded)
-	client, _ := rules.ClientAddr(netip.AddrPortFrom(rec.Client, 1), s.forwarded, s.set.TrustedProxies)
-	return client
-}
-
-// headers returns what the line holds of the headers that the file looks at.
-func (s *Run) headers(rec *Record) http.Header {
-	if len(s.wants) == 0 {
-		return nil
-	}
-	for name, values := range s.header {
-		s.header[name] = values[:0]
-	}
-	any := false
-	add := func(name, value string) {
-		any = true
-		s.header[name] = append(s.header[name], value)
-	}
-	for _, h := range rec.headers {
-		if slices.Contains(s.wants, h.name) {
-			add(h.name, h.value)
-		}
-	}
-	if s.basic && rec.User != "" {
-		add("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(rec.User+":")))
-	}
-	if !any {
-		return nil
-	}
-	for name, values := range s.header {
-		if len(values) == 0 {
-			delete(s.header, name)
-		}
-	}
-	return s.header
-}
-
-// match finds the rules of the request. found is false when none is asked, ok is
-// false for a query that cannot be read.
-func (s *Run) match(rec *Record) (found, ok bool) {
-	f := &s.facts
-	n := rec.weight()
-	if s.set.Blocked(f) && f.QueryError() == nil {
-		s.total.Blocked += n
-		return false, true
-	}
-	route := s.set.Route(f)
-	if f.QueryError() != nil {
-		return false, false
-	}
-	if o := &rec.Own; o.Is && o.Route != "" {
-		f.Route = o.Route
-	} else if route == nil {
-		s.total.NoRoute += n
-		return false, true
-	} else {
-		f.Route = route.Name
-	}
-	s.hits = s.set.Match(f, s.hits[:0])
-	if f.QueryError() != nil {
-		return false, false
-	}
-	if rec.Own.Is {
-		s.own(rec)
-		return true, true
-	}
-	kept := s.hits[:0]
-	for _, h := range s.hits {
-		r := s.rules[h.Rule.Index]
-		if s.modeOf(r, rec.File.Format) == ignored {
-			r.ignored += n
-			continue
-		}
-		kept = append(kept, h)
-	}
-	s.hits = kept
-	return true, true
-}
-
-// modeOf returns how r is judged by the lines of f.
-func (s *Run) modeOf(r *ruleRun, f *Format) mode {
-	if r.seen != f {
-		v, ok := r.views[f]
-		if !ok {
-			v = viewOf(r.rule, f)
-			r.views[f] = v
-		}
-		r.seen, r.mode = f, v.mode
-	}
-	return r.mode
-}
-
-// own puts what our own log says of rules in the place of what its line shows.
-func (s *Run) own(rec *Record) {
-	o := &rec.Own
-	s.ownLines++
-	if o.PathCut {
-		s.total.PathCut += rec.weight()
-	}
-	if s.exempt && o.Result == "none" {
-		s.hits = s.hits[:0]
-		return
-	}
-	kept := s.hits[:0]
-	for _, h := range s.hits {
-		if !o.PathCut && !h.Rule.Beyond() {
-			kept = append(kept, h)
-		}
-	}
-	s.hits = kept
-	for i := range o.Rules {
-		one := &o.Rules[i]
-		r := s.set.Rule(one.Name)
-		if r == nil || one.Key == (limit.Digest{}) {
-			continue
-		}
-		h := rules.Hit{Rule: r, Plan: r.Plan(one.Tier), Key: one.Key}
-		if h.Plan == nil {
-			h.Plan = r.Base
-		}
-		if h.Cost = one.Cost; h.Cost < 0 {
-			h.Cost, _ = r.CostOf(&s.facts)
-		}
-		s.rules[r.Index].told++
-		s.hits = append(s.hits, h)
-	}
-	if o.DryRun == "" {
-		return
-	}
-	for name := range strings.SplitSeq(o.DryRun, ",") { // for want of a key
-		if r := s.set.Rule(name); r != nil && r.DryRun && r.Beyond() && o.rule(name) == nil {
-			s.hits = append(s.hits, rules.Hit{Rule: r, Plan: r.Base, Missing: true})
-		}
-	}
-}
-
 // decide asks the limiter, and notes what each rule made of the request.
 func (s *Run) decide(rec *Record, n int64) Outcome {
 	trial, ok := s.keysFound(n)
@@ -404,7 +223,9 @@ func (s *Run) decide(rec *Record, n int64) Outcome {
 			times = 1
 		}
 		names, dry := s.note(rec, v, times)
-		s.measure(rec, v.OK, times)
+		if s.measures {
+			s.measure(rec, v.OK, times)
+		}
 		left -= times
 		if v.OK {
 			passed++
@@ -506,10 +327,10 @@ func (s *Run) hold(rec *Record, grant limit.Grant) {
 
 // answerOf is how a request ended, as far as the log tells.
 func answerOf(rec *Record) rules.Answer {
-	if o := &rec.Own; o.Is {
+	if o := rec.Own; o != nil {
 		return rules.Answer{Status: o.Answer, ClientFailed: o.ClientFailed}
 	}
-	a := rules.Answer{Status: rec.Status, ClientFailed: rec.Status == 499}
+	a := rules.Answer{Status: int(rec.Status), ClientFailed: rec.Status == 499}
 	if len(rec.answers) > 0 {
 		a.Header = http.Header{}
 		for _, h := range rec.answers {
@@ -578,8 +399,8 @@ func join(names, name string) string {
 
 // compare compares a decision with what our own log says of it.
 func (s *Run) compare(rec *Record, n int64, refused, trial string) {
-	o := &rec.Own
-	if !o.Is {
+	o := rec.Own
+	if o == nil {
 		return
 	}
 	if sameNames(refused, o.Rule) && (refused != "" || sameNames(trial, o.DryRun)) {

@@ -4,19 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
-)
 
-const (
-	maxLine  = 1 << 20   // bytes; what is longer is no line of a log
-	peekSize = 256 << 10 // in which a format is found out
-	peekMost = 200       // lines that are looked at for it
+	"gateway/limit"
 )
 
 // File is one log.
@@ -30,17 +25,25 @@ type File struct {
 	// Damage says why the file could not be read to its end; "" when it was.
 	Damage string
 
-	size  int64 // in bytes, compressed; 0 if it is not known
-	begin *Record
-	stamp timeCache
-	in    *input // nil while it is not open
-	line  int64  // number of the last one read, empty ones too
+	size    int64 // in bytes, compressed; 0 if it is not known
+	once    bool  // it can be read only once
+	begin   limit.Instant
+	reading reading
+	in      *input // nil while it is not open
+	line    int64  // number of the last one read, empty ones too
+}
+
+// reading is what the lines of one log are read with.
+type reading struct {
+	stamp     timeCache
+	wants     *wanted
+	unescaped []byte // scratch for texts of one line
 }
 
 // input is a file that is open.
 type input struct {
+	*splitter
 	closers []io.Closer
-	lines   *bufio.Reader
 }
 
 // counted counts what is read of a file, for the progress.
@@ -61,6 +64,7 @@ func (c counted) Read(p []byte) (int, error) {
 func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 	in := &input{}
 	var raw io.Reader = stdin
+	f.once = true
 	if f.Name != "-" {
 		file, err := os.Open(f.Name)
 		if err != nil {
@@ -75,7 +79,8 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 			in.close()
 			return nil, err
 		}
-		if info.Mode().IsRegular() && f.size == 0 {
+		f.once = !info.Mode().IsRegular()
+		if !f.once && f.size == 0 {
 			f.size = info.Size()
 		}
 		raw = file
@@ -104,7 +109,7 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 		in.close()
 		return nil, fmt.Errorf("%s is compressed in a way that is not known here; gzip and zstd are. Pipe it in: … | gateway replay -", f.Name)
 	}
-	in.lines = bufio.NewReaderSize(plain, maxLine)
+	in.splitter = newSplitter(plain)
 	return in, nil
 }
 
@@ -112,45 +117,4 @@ func (in *input) close() {
 	for i := len(in.closers) - 1; i >= 0; i-- {
 		in.closers[i].Close()
 	}
-}
-
-var errLong = errors.New("the line is too long")
-
-// next returns the next line without its end, which stays valid until the call
-// after. whole is false for a last line that has no end.
-func (in *input) next() (line []byte, whole bool, err error) {
-	line, err = in.lines.ReadSlice('\n')
-	switch {
-	case err == nil:
-		line = line[:len(line)-1]
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		return line, true, nil
-	case errors.Is(err, bufio.ErrBufferFull):
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = in.lines.ReadSlice('\n')
-		}
-		return line, true, errLong
-	case errors.Is(err, io.EOF) && len(line) > 0:
-		return line, false, nil
-	}
-	return line, false, err
-}
-
-// sample returns the first lines, which are read again by next.
-func (in *input) sample() [][]byte {
-	head, _ := in.lines.Peek(peekSize)
-	var lines [][]byte
-	for len(head) > 0 && len(lines) < peekMost {
-		line, rest, whole := bytes.Cut(head, []byte("\n"))
-		if !whole && len(lines) > 0 {
-			break
-		}
-		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) > 0 {
-			lines = append(lines, line)
-		}
-		head = rest
-	}
-	return lines
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -156,9 +157,7 @@ func decideAll(t testing.TB, s *Run, names []string, o Options) *Report {
 		if err == io.EOF {
 			break
 		}
-		for _, rec := range batch {
-			s.Do(rec)
-		}
+		s.Do(batch, nil)
 		r.Free(batch)
 	}
 	return s.Report(r, Wanted{"clients", 0.001}, 10)
@@ -203,6 +202,7 @@ func TestASyntheticDayHasTheAnswersItWasMadeWith(t *testing.T) {
 		{name: "gzip", files: []string{file("log.gz", zipped(all))}},
 		{name: "several gzip streams in one file", files: []string{file("two.gz", append(zipped(all[:one]), zipped(all[one:])...))}},
 		{name: "zstd", files: []string{file("log.zst", zstd(all))}},
+		{name: "a pipe", files: []string{pipe(t, dir, all)}},
 		{name: "stdin", files: []string{"-"}, stdin: log.String()},
 		{name: "rotated, named in the wrong order", files: []string{file("log", all[two:]), file("log.1", all[one:two]), file("log.2.gz", zipped(all[:one]))}},
 		{name: "two at the same time", files: split(t, dir, all)},
@@ -213,6 +213,20 @@ func TestASyntheticDayHasTheAnswersItWasMadeWith(t *testing.T) {
 			hour.check(t, decideAll(t, NewRun(setOf(t, dayRules), ""), c.files, Options{Stdin: strings.NewReader(c.stdin)}), lines)
 		})
 	}
+}
+
+// pipe returns a named pipe that the log is written into.
+func pipe(t *testing.T, dir string, all []byte) string {
+	path := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if err := os.WriteFile(path, all, 0o600); err != nil { // waits for a reader
+			t.Error(err)
+		}
+	}()
+	return path
 }
 
 // split writes every other line to another file, as two servers would.

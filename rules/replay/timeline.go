@@ -11,6 +11,9 @@ import (
 type timeline struct {
 	begin limit.Instant
 	step  time.Duration // 0 before the first record
+
+	last   limit.Instant // that was asked for, and
+	number int           // its step
 }
 
 const mostSteps = 480
@@ -24,6 +27,9 @@ type Step struct {
 // at returns the number of the step of an instant; the steps double until there
 // are few enough.
 func (t *timeline) at(at limit.Instant) int {
+	if at == t.last && t.step > 0 {
+		return t.number
+	}
 	if t.step == 0 {
 		t.step = time.Second
 		t.begin = at - at%limit.Instant(time.Minute)
@@ -31,7 +37,8 @@ func (t *timeline) at(at limit.Instant) int {
 	for at.Sub(t.begin) >= mostSteps*t.step {
 		t.step *= 2
 	}
-	return int(max(0, at.Sub(t.begin)) / t.step)
+	t.last, t.number = at, int(max(0, at.Sub(t.begin))/t.step)
+	return t.number
 }
 
 // steps are the counts of a rule over a timeline.

@@ -12,9 +12,10 @@ var errTime = errors.New("the time cannot be read")
 
 // timeCache remembers the last time of a log, since thousands of lines share one.
 type timeCache struct {
-	text [clfLen]byte
-	at   limit.Instant
-	full bool
+	text   [clfLen]byte
+	at     limit.Instant
+	second int
+	full   bool
 }
 
 // clfLen is the length of 02/Jan/2006:15:04:05 -0700.
@@ -25,8 +26,13 @@ var months = [...]string{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug",
 // clfTime reads 02/Jan/2006:15:04:05 -0700, or the same with milliseconds and
 // without a zone, as HAProxy writes it; that is local time.
 func clfTime(b []byte, cache *timeCache) (limit.Instant, error) {
-	if len(b) == clfLen && cache != nil && cache.full && string(b) == string(cache.text[:]) {
-		return cache.at, nil
+	if len(b) == clfLen && cache != nil && cache.full {
+		if string(b) == string(cache.text[:]) {
+			return cache.at, nil
+		}
+		if at, ok := cache.sameMinute(b); ok {
+			return at, nil
+		}
 	}
 	if len(b) < 20 || b[2] != '/' || b[6] != '/' || b[11] != ':' || b[14] != ':' || b[17] != ':' {
 		return 0, errTime
@@ -72,9 +78,24 @@ func clfTime(b []byte, cache *timeCache) (limit.Instant, error) {
 	at := limit.InstantOf(t).Add(-zone)
 	if cache != nil {
 		copy(cache.text[:], b)
-		cache.at, cache.full = at, true
+		cache.at, cache.second, cache.full = at, second, true
 	}
 	return at, nil
+}
+
+// sameMinute reads a time that differs in its second alone from the last one.
+func (c *timeCache) sameMinute(b []byte) (limit.Instant, bool) {
+	if string(b[:18]) != string(c.text[:18]) || string(b[20:]) != string(c.text[20:]) {
+		return 0, false
+	}
+	second, ok := digits(b[18:20])
+	if !ok || second > 59 {
+		return 0, false
+	}
+	c.at = c.at.Add(time.Duration(second-c.second) * time.Second)
+	c.second = second
+	copy(c.text[:], b)
+	return c.at, true
 }
 
 // digits reads a number of digits alone.

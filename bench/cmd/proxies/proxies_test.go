@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -14,11 +17,35 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(builtIn)
+	os.Exit(code)
+}
+
+var builtIn string // where gateway has built it
+
+// gateway builds the gateway, once for all tests.
+var gateway = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "proxies-test-")
+	if err != nil {
+		return "", err
+	}
+	builtIn = dir
+	path := filepath.Join(dir, "gateway")
+	return path, build(context.Background(), path)
+})
+
+func built(t *testing.T) string {
+	t.Helper()
+	path, err := gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestEveryProxyDoesTheWorkAndHasItsRow(t *testing.T) {
-	b := &bench{rounds: 1, requests: 300, conns: 4}
+	b := &bench{gateway: built(t), rounds: 1, requests: 300, conns: 4}
 	var out strings.Builder
 	if err := b.run(t.Context(), &out); err != nil {
 		t.Fatal(err)
@@ -45,7 +72,7 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 // The gateway against a bare proxy, and one with a limiter, at their real work. The
 // bounds are a third above what was measured where others used the machine too.
 func TestTheGatewayKeepsItsDistanceToABareProxy(t *testing.T) {
-	b := &bench{rounds: 25, requests: 500, conns: 16, only: []string{"gateway", limiting}, works: []string{"allowed", "refused"}}
+	b := &bench{gateway: built(t), rounds: 15, requests: 500, conns: 16, only: []string{"gateway", limiting}, works: []string{"allowed", "refused"}}
 	f, _, err := b.collect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +90,9 @@ func TestTheGatewayKeepsItsDistanceToABareProxy(t *testing.T) {
 }
 
 func TestMemoryAndStreamsHaveTheirRows(t *testing.T) {
-	b := &bench{}
+	b := &bench{gateway: built(t)}
 	var out strings.Builder
-	if err := b.memoryTable(t.Context(), &out, sizes{keys: 3000, expiry: 20 * time.Second, wait: time.Millisecond, down: 4 * mib, up: 2 * mib, rounds: 1}); err != nil {
+	if err := b.memoryTable(t.Context(), &out, sizes{keys: 3000, expiry: 5 * time.Minute, wait: time.Millisecond, down: 4 * mib, up: 2 * mib, rounds: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"| idle, MB | ", "| 4 MiB down, CPU-s/GiB | ", "| 2 MiB up, MB more at the most | ", "| 3000 clients of one rule, MB more | "} {

@@ -1,0 +1,124 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/limit"
+)
+
+const mixedRules = `
+upstream: http://127.0.0.1:1
+trusted_proxies: [10.0.0.1]
+block: { path: /blocked/** }
+exempt: { path: /free/** }
+groups: { premium: { header.X-Api-Key: [p-*] } }
+rules:
+  - { name: ip, limit: 20/m, burst: 5 }
+  - { name: key, key: header.X-Api-Key, missing: skip, limit: 6/m, tiers: { premium: { limit: 60/m } }, candidate: { limit: 3/m } }
+  - { name: user, match: /u/:user/**, key: path.user, limit: 9/m, algorithm: sliding_window, cost: { /u/*/big: 3, /u/**: 1 } }
+  - { name: slots, match: /slow/**, key: ip, concurrency: 2 }
+  - { name: back, match: /back/**, key: ip, limit: 4/m, algorithm: fixed_window, refund: { status: 5xx } }
+  - { name: hard, match: { path: "/c*" }, key: ip, limit: 10/m, burst: 2, penalty: { after: 3/m, block: 90s } }
+  - { name: trial, key: ip/24, limit: 30/m, dry_run: true }
+  - { name: all, key: global, limit: 500/m }
+`
+
+// mixedLog writes a log of Caddy with some of everything in it.
+func mixedLog(n int) string {
+	r := rand.New(rand.NewPCG(5, 6))
+	at := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	paths := []string{"/", "/a", "/u/%d/x", "/u/%d/big", "/slow/%d", "/back/%d", "/c%d", "/blocked/%d", "/free/%d", "/bad%%zz", "/x/../y"}
+	var b strings.Builder
+	for range n {
+		at = at.Add(time.Duration(r.IntN(100)) * time.Millisecond)
+		path := paths[r.IntN(len(paths))]
+		if strings.Contains(path, "%d") {
+			path = fmt.Sprintf(path, r.IntN(8))
+		}
+		headers := []string{`"X-Forwarded-For":["198.51.100.%d"]`, `"X-Api-Key":["k-%d"]`, `"X-Api-Key":["p-%d"]`, `"Accept":["%d"]`}[r.IntN(4)]
+		fmt.Fprintf(&b, `{"ts":%.3f,"request":{"remote_ip":"10.0.0.%d","method":"GET","host":"h","uri":"%s","headers":{%s}},"duration":%.3f,"status":%d}`+"\n",
+			float64(at.UnixMilli())/1000, r.IntN(6), path, fmt.Sprintf(headers, r.IntN(9)), r.Float64(), []int{200, 200, 503, 429, 499}[r.IntN(5)])
+	}
+	return b.String()
+}
+
+// Requests are matched some at a time before they are decided. That changes nothing:
+// it is as if they came one by one.
+func TestRequestsAreDecidedAsIfTheyCameOneByOne(t *testing.T) {
+	const all = 20_000
+	log := mixedLog(all)
+	decide := func(group func() int) (outcomes []Outcome, report string) {
+		set := setOf(t, mixedRules)
+		headers, answers := Wants(set)
+		r, err := Open([]string{"-"}, Options{Stdin: strings.NewReader(log), Headers: headers, Answers: answers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		s := NewRun(set, "")
+		s.Try()
+		for {
+			b, err := r.Next()
+			if err != nil {
+				break
+			}
+			for rest := b; len(rest) > 0; {
+				n := min(group(), len(rest))
+				outcomes = s.Do(rest[:n], outcomes)
+				rest = rest[n:]
+			}
+			r.Free(b)
+		}
+		data, err := json.MarshalIndent(s.Report(r, Wanted{"clients", 0.001}, 50), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcomes, regexp.MustCompile(`id:[0-9a-f]{32}`).ReplaceAllString(string(data), "id")
+	}
+	wantOutcomes, want := decide(func() int { return 1 })
+	refused := 0
+	for _, o := range wantOutcomes {
+		if o.Refused {
+			refused++
+		}
+	}
+	if len(wantOutcomes) != all || refused < all/20 || refused > all/10*9 {
+		t.Fatalf("%d outcomes, %d refused: that shows little", len(wantOutcomes), refused)
+	}
+	r := rand.New(rand.NewPCG(8, 9))
+	for name, group := range map[string]func() int{
+		"all that there are": func() int { return all }, "as many as are matched ahead": func() int { return ahead },
+		"one more": func() int { return ahead + 1 }, "any number": func() int { return 1 + r.IntN(3*ahead) },
+	} {
+		outcomes, got := decide(group)
+		for i := range wantOutcomes {
+			if outcomes[i] != wantOutcomes[i] {
+				t.Fatalf("%s: request %d: %+v, one by one %+v", name, i+1, outcomes[i], wantOutcomes[i])
+			}
+		}
+		if got != want {
+			t.Errorf("%s: another report than one by one", name)
+		}
+	}
+}
+
+func TestTimesOfOneMinuteAreThoseOfTheirOwn(t *testing.T) {
+	at := func(text string, c *timeCache) (limit.Instant, error) { return clfTime([]byte(text), c) }
+	c := &timeCache{}
+	for _, text := range []string{
+		"01/Oct/2026:00:00:00 +0000", "01/Oct/2026:00:00:59 +0000", "01/Oct/2026:00:00:07 +0000", "01/Oct/2026:00:01:07 +0000", "01/Oct/2026:00:01:07 +0530",
+		"01/Oct/2026:00:01:08 +0530", "31/Dec/2026:23:59:59 -0700", "31/Dec/2026:23:59:60 -0700", "31/Dec/2026:23:58:60 -0700", "31/Dec/2026:23:58:61 -0700",
+		"31/Dec/2026:23:58:0x -0700", "31/Dec/2026:23:58:00 -0700", "29/Feb/2027:00:00:00 +0000", "29/Feb/2028:00:00:00 +0000", "29/Feb/2028:00:00:01 +0000",
+	} {
+		want, wantErr := at(text, nil)
+		if got, err := at(text, c); got != want || (err == nil) != (wantErr == nil) {
+			t.Errorf("%s after others: %v, %v; alone %v, %v", text, got.Time(), err, want.Time(), wantErr)
+		}
+	}
+}
