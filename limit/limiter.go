@@ -293,6 +293,12 @@ func (l *Limiter) peek(now Instant, claims []Claim, counts bool) Verdict {
 func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, odd oddity) {
 	v.OK, v.At = true, now
 	for i := range claims {
+		claims[i].lock()
+	}
+	for i := range claims { // with all locks taken, so that the memory of all is waited for at once
+		claims[i].seek()
+	}
+	for i := range claims {
 		c := &claims[i]
 		v.Seq = max(v.Seq, c.look(now)+1)
 		v.At = max(v.At, c.at)
@@ -300,6 +306,7 @@ func look(claims []Claim, now Instant, turn time.Duration) (v Verdict, odd oddit
 	for i := range claims {
 		c := &claims[i]
 		if c.at != v.At {
+			c.seek()
 			c.see(now, v.At) // a request is decided at one instant, by all of its claims
 		}
 		if c.plain {
@@ -381,47 +388,53 @@ func sortClaims(claims []Claim) {
 	}
 }
 
-// look locks the claim's shard and computes what the take would do. It returns the
-// number of the latest decision there.
-func (c *Claim) look(now Instant) (seq uint64) {
-	t := c.Table
-	var s *shard
-	if dir := t.dir.Load(); dir != nil { // the usual case of lock
-		s = dir.shard(c.Key.Hi)
+// lock locks the claim's shard.
+func (c *Claim) lock() {
+	c.over, c.place, c.taken = nil, 0, standing{}
+	if dir := c.Table.dir.Load(); dir != nil { // the usual case of Table.lock
+		s := dir.shard(c.Key.Hi)
 		s.mu.Lock()
-	}
-	if s == nil || s.dead {
-		if s != nil {
-			s.mu.Unlock()
+		if c.s = s; !s.dead {
+			return
 		}
-		s = t.lock(c.Key)
+		s.mu.Unlock()
 	}
-	c.s, c.over, c.taken = s, nil, standing{}
-	if s == nil {
-		c.see(now, max(now, Instant(t.latest.Load())))
-		return t.lastSeq.Load()
-	}
-	c.see(now, max(now, s.latest))
-	return s.seq
+	c.s = c.Table.lock(c.Key)
 }
 
-// see computes what the take would do at the instant at.
+// seek finds the State of the claim's key in its locked shard.
+func (c *Claim) seek() {
+	c.next = State{}
+	if s := c.s; s != nil {
+		if i, found := s.find(c.Key); found {
+			c.place, c.taken.found, c.next = int32(i), true, s.slots[i].st
+		}
+	}
+}
+
+// look computes what the take would do at the instant now, or the latest that its
+// neighbours have seen. It returns the number of the latest decision there.
+func (c *Claim) look(now Instant) (seq uint64) {
+	if c.s == nil {
+		c.see(now, max(now, Instant(c.Table.latest.Load())))
+		return c.Table.lastSeq.Load()
+	}
+	c.see(now, max(now, c.s.latest))
+	return c.s.seq
+}
+
+// see computes what the take would do at the instant at, once seek has found the State.
 func (c *Claim) see(now, at Instant) {
 	s := c.s
-	c.at, c.place, c.plain, c.Blocked, c.taken.found, c.taken.stored = at, 0, false, false, false, false
-	if s == nil {
-		c.next = State{}
+	c.at, c.plain, c.Blocked, c.taken.stored = at, false, false, false
+	if s != nil {
+		s.latest = at
+	}
+	if !c.taken.found {
 		c.ask(home{}, now)
 		return
 	}
-	s.latest = at
-	i, found := s.find(c.Key)
-	if !found {
-		c.next = State{}
-		c.ask(home{}, now)
-		return
-	}
-	c.place, c.taken.found, c.next = int32(i), true, s.slots[i].st
+	i := int(c.place)
 	if g := c.Table.newest.Load(); g.token != nil && c.next.Gen == g.num && c.Spare == 0 && s.more == nil {
 		// The usual case of ask, which does the same.
 		c.gen = g

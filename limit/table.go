@@ -165,6 +165,19 @@ func (t *Table) first() *directory {
 	return dir
 }
 
+// raise makes the next decision of d have a higher number than seq.
+func (t *Table) raise(d Digest, seq uint64) {
+	if t.dir.Load() == nil {
+		for was := t.lastSeq.Load(); was < seq && !t.lastSeq.CompareAndSwap(was, seq); was = t.lastSeq.Load() {
+		}
+		return
+	}
+	if s := t.lock(d); s != nil {
+		s.seq = max(s.seq, seq)
+		s.mu.Unlock()
+	}
+}
+
 // Warm reads what is known of a key, so that it is in the caches of the processor
 // when it is asked for: for who knows the keys of the next requests, and is the only
 // one to use the Table meanwhile. What it returns means nothing; it is there so that
@@ -178,21 +191,8 @@ func (t *Table) Warm(d Digest) int64 {
 	if len(s.slots) == 0 {
 		return 0
 	}
-	slot := &s.slots[s.home(d)]
-	return int64(slot.key.Lo) + slot.st.Used
-}
-
-// raise makes the next decision of d have a higher number than seq.
-func (t *Table) raise(d Digest, seq uint64) {
-	if t.dir.Load() == nil {
-		for was := t.lastSeq.Load(); was < seq && !t.lastSeq.CompareAndSwap(was, seq); was = t.lastSeq.Load() {
-		}
-		return
-	}
-	if s := t.lock(d); s != nil {
-		s.seq = max(s.seq, seq)
-		s.mu.Unlock()
-	}
+	i := s.home(d)
+	return int64(s.slots[i].key.Lo) + s.slots[i].st.Used
 }
 
 func (t *Table) reserve(n int64) bool {
