@@ -58,15 +58,6 @@ const (
 // decode reads data, the text of s, as one YAML document. It returns nil when
 // there is none that can be looked at; everything wrong is in s.
 func decode(s *source, data []byte) *node {
-	c := converter{source: s}
-	if root := c.readPlain(); root != nil {
-		return root
-	}
-	return decodeAny(s, data)
-}
-
-// decodeAny is decode for a file of any kind.
-func decodeAny(s *source, data []byte) *node {
 	dec := yaml.NewDecoder(&pausingReader{r: bytes.NewReader(data)})
 	var doc, second yaml.Node
 	err := decodeNext(dec, &doc)
