@@ -164,18 +164,15 @@ type converter struct {
 	links       []*node // the same, for their keys and items
 }
 
-// nodeOf returns a node for a value at y.
-func (c *converter) nodeOf(y *yaml.Node) *node { return c.node(y.Line, y.Column) }
-
-// node returns a node for a value at a place.
-func (c *converter) node(line, col int) *node {
+// node returns a node for a value at y.
+func (c *converter) node(y *yaml.Node) *node {
 	const ahead = 128
 	if len(c.nodes) == 0 {
 		c.nodes = make([]node, ahead)
 	}
 	n := &c.nodes[0]
 	c.nodes = c.nodes[1:]
-	n.row, n.column, n.size = int32(line), int32(col), 1
+	n.row, n.column, n.size = int32(y.Line), int32(y.Column), 1
 	return n
 }
 
@@ -197,7 +194,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 	if y.Kind == yaml.AliasNode {
 		return c.alias(y)
 	}
-	n := c.nodeOf(y)
+	n := c.node(y)
 	n.open = true
 	if y.Anchor != "" {
 		c.anchors[y] = n
@@ -227,7 +224,7 @@ func (c *converter) convert(y *yaml.Node, depth int) *node {
 // alias returns what an alias stands for. All aliases of a file together may
 // stand for as many values as a file may have.
 func (c *converter) alias(y *yaml.Node) *node {
-	n := c.nodeOf(y)
+	n := c.node(y)
 	width := utf8.RuneCountInString(y.Value) + 1
 	target := c.anchors[y.Alias]
 	switch {
@@ -254,31 +251,20 @@ func (n *node) add(key, item *node) {
 
 func (c *converter) scalar(n *node, y *yaml.Node) {
 	n.shape, n.text = scalar, y.Value
-	n.word = wordOfTag(y.ShortTag())
+	switch y.ShortTag() {
+	case "!!null":
+		n.word = wordNull
+	case "!!bool":
+		n.word = wordBool
+	case "!!int", "!!float":
+		n.word = wordNumber
+	}
 	if y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.word = wordQuoted
 	}
 	if !c.foreign && (strings.Contains(n.text, "${") || strings.Contains(n.text, "$$")) {
 		c.substitute(n)
 	}
-}
-
-// yamlWord returns what yaml.v3 takes a text without quotes for.
-func yamlWord(text string) word {
-	return wordOfTag((&yaml.Node{Kind: yaml.ScalarNode, Value: text}).ShortTag())
-}
-
-// wordOfTag returns what a scalar is of which YAML says so.
-func wordOfTag(tag string) word {
-	switch tag {
-	case "!!null":
-		return wordNull
-	case "!!bool":
-		return wordBool
-	case "!!int", "!!float":
-		return wordNumber
-	}
-	return wordText
 }
 
 func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
@@ -290,7 +276,7 @@ func (c *converter) mapping(n *node, y *yaml.Node, depth int) {
 	n.keys, n.items = c.list(len(y.Content)/2), c.list(len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, partial := y.Content[i], n.partial
-		k := c.nodeOf(key)
+		k := c.node(key)
 		k.shape, k.text = scalar, key.Value
 		n.partial = true
 		switch {
