@@ -86,7 +86,7 @@
 // written with kind and length, so that ("a","bc") is not ("ab","c"), and only a
 // keyed digest of them leaves this package. A regular expression is a Pattern whose plain
 // beginning is what the index finds it by. With `paths: loose` the patterns of rules
-// are compared with [LoosePath] instead, and those of routes, exempt and block are not.
+// are compared with [LoosePath] instead, as those of block are, and those of routes and exempt are not.
 //
 // # Tokens
 //

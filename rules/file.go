@@ -75,7 +75,7 @@ type File struct {
 	State FilePath
 	// MaxKeys is the most keys a rule remembers, at least 1000; a rule may have its own.
 	MaxKeys int64
-	// LoosePaths says that rules, and no routes, exempt or block, match paths in their
+	// LoosePaths says that rules and block, and no routes or exempt, match paths in their
 	// loose form: see LoosePath.
 	LoosePaths bool
 	// MaxMemory bounds the memory of all counters together, in bytes.

@@ -24,7 +24,7 @@ func manualFile() map[part][]manualEntry {
 			{"store", either("memory, or settings: redis", takes{"", object{"enum": []any{"memory"}}}, settingsOf(partStore)), "Where counters live: in this process, or shared by several gateways."},
 			{"max_keys", number(1000, maxNumber), "The most keys that a rule remembers; a rule may have its own."},
 			{"max_memory", aSize(), "The most memory of all counters together."},
-			{"paths", oneWord(choice{"strict", "loose"}), "loose: rules match paths without regard to case and to what follows a semicolon in a segment, for upstreams that do so."},
+			{"paths", oneWord(choice{"strict", "loose"}), "loose: rules and block match paths without regard to case and to what follows a semicolon in a segment, for upstreams that do so."},
 			{"body_limit", aSize(), "The most bytes of a body that are read to find body.<field>."},
 			{"limits", settingsOf(partLimits), "Bounds on the head of a request, and on connections."},
 			{"timeouts", settingsOf(partTimeouts), "Bounds on how slow the public side may be; none is a bound on total time, and 0 is none."},

@@ -114,7 +114,9 @@ func (p *parser) read(root *node) {
 	if v := p.top.get("paths"); v != nil {
 		form := ""
 		p.oneOf(v, "paths", pathForms, &form)
-		p.file.LoosePaths = form == "loose"
+		if p.file.LoosePaths = form == "loose"; p.file.LoosePaths {
+			p.file.Block = p.file.Block.loosened()
+		}
 	}
 	if v := p.top.get("reject"); v != nil {
 		p.file.Reject = p.reject(v, p.file.Reject, "")
