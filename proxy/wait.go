@@ -54,14 +54,8 @@ const lookForClient = time.Second
 // waitUntil waits for turn, and returns false when the client goes away before.
 func (x *exchange) waitUntil(turn limit.Instant) bool {
 	gone, unheard := x.Watch().Done(), x.unheard()
-	timer := time.NewTimer(0) // the loop sets it
-	defer timer.Stop()
+	var timer *time.Timer
 	for {
-		select {
-		case <-gone:
-			return false
-		case <-timer.C:
-		}
 		if unheard != nil && hungUp(unheard) {
 			return false
 		}
@@ -72,7 +66,17 @@ func (x *exchange) waitUntil(turn limit.Instant) bool {
 		if unheard != nil {
 			left = min(left, lookForClient)
 		}
-		timer.Reset(left)
+		if timer == nil {
+			timer = time.NewTimer(left)
+			defer timer.Stop()
+		} else {
+			timer.Reset(left)
+		}
+		select {
+		case <-gone:
+			return false
+		case <-timer.C:
+		}
 	}
 }
 
