@@ -68,9 +68,11 @@ func (r *Recipe) Digest(s *limit.Secret, f *Facts, m captor) (limit.Digest, Outc
 	return r.digest(s, key), outcome
 }
 
-// fix takes the digest of a key that is the same whatever the request, once and for all.
+// fix takes the digest of a key that is the same whatever the request, for as long as
+// the secret is this one.
 func (r *Recipe) fix(s *limit.Secret) {
 	if r.isGlobal() {
+		r.fixed = limit.Digest{}
 		r.fixed, _ = r.Digest(s, &Facts{}, nil)
 	}
 }

@@ -127,6 +127,24 @@ func TestLevelsGoOnInAnotherProcess(t *testing.T) {
 
 // Whom a rule has blocked waits in the next process for the rest of that time, unless
 // its penalty is gone.
+// The keys of another process are those of its secret, whatever they are made of.
+func TestKeysOfAllKindsGoOnInAnotherProcess(t *testing.T) {
+	for _, key := range []string{"global", "ip", "host", "method", "path", "header.X-Key", "[ip, header.X-Key]", "[global, host]", "body.none"} {
+		text := "upstream: http://a\nrules: [{ name: one, limit: 10/h, key: " + key + " }]\n"
+		old := levelsSet(t, text)
+		ask(old, "192.0.2.1", noon, 6, false)
+		data := levelBytes(t, old, noon)
+		s := levelsSet(t, text)
+		ask(s, "192.0.2.9", noon, 0, false)
+		if _, err := s.ReadLevels(bytes.NewReader(data), int64(len(data)), noon); err != nil {
+			t.Fatal(err)
+		}
+		if left := ask(s, "192.0.2.1", noon, 1, false)["one"]; left != 3 {
+			t.Errorf("key %s: %d left after 6 of 10 and one more, want 3", key, left)
+		}
+	}
+}
+
 func TestABlockGoesOnInAnotherProcess(t *testing.T) {
 	old := levelsSet(t, levelsFile)
 	if _, v := askFor(old, "/strict", "192.0.2.1", noon, 4, false); v.OK || v.Wait != time.Hour { // 1/h: what is longer

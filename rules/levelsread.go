@@ -49,7 +49,7 @@ func (s *Set) ReadLevels(r io.ReaderAt, size int64, now limit.Instant) (LevelsRe
 	l.past.Saved = limit.Instant(binary.BigEndian.Uint64(at[:]))
 	l.read.Age = now.Sub(l.past.Saved)
 	if l.err == nil {
-		*s.secret = secret
+		s.useSecret(secret)
 	}
 	for l.err == nil {
 		switch tag := l.tag(); {
@@ -253,5 +253,13 @@ func (l *levelReader) level(tag byte) {
 		l.read.Keys++
 	default:
 		l.read.Lost++
+	}
+}
+
+// useSecret makes secret that of all keys from now on. Nobody may use s meanwhile.
+func (s *Set) useSecret(secret limit.Secret) {
+	*s.secret = secret
+	for _, r := range s.Rules {
+		r.recipe.fix(s.secret)
 	}
 }
