@@ -70,21 +70,39 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 }
 
 // The gateway against a bare proxy, and one with a limiter, at their real work. The
-// bounds are a third above what was measured where others used the machine too.
+// bounds are a third above what was measured where others used the machine too, and
+// what is over them is measured again: only what stays there is more than noise.
 func TestTheGatewayKeepsItsDistanceToABareProxy(t *testing.T) {
 	b := &bench{gateway: built(t), rounds: 15, requests: 500, conns: 16, only: []string{"gateway", limiting}, works: []string{"allowed", "refused"}}
-	f, _, err := b.collect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
+	least := map[string]float64{}
+	bounds := []struct {
 		work, than string
 		most       float64
-	}{{"allowed", base, 1.25}, {"refused", limiting, 1.4}} {
-		got := ratio(f.of("gateway", row.work), f.of(row.than, row.work))
-		t.Logf("%s: × %.2f of %s", row.work, got, row.than)
-		if got <= 0 || got > row.most {
-			t.Errorf("%s: × %.2f of %s, want at most × %.2f", row.work, got, row.than, row.most)
+	}{{"allowed", base, 1.25}, {"refused", limiting, 1.4}}
+	for range 3 {
+		f, _, err := b.collect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := false
+		for _, row := range bounds {
+			got := ratio(f.of("gateway", row.work), f.of(row.than, row.work))
+			t.Logf("%s: × %.2f of %s", row.work, got, row.than)
+			if got <= 0 {
+				t.Fatalf("%s: nothing was measured", row.work)
+			}
+			if l := least[row.work]; l == 0 || got < l {
+				least[row.work] = got
+			}
+			over = over || least[row.work] > row.most
+		}
+		if !over {
+			return
+		}
+	}
+	for _, row := range bounds {
+		if least[row.work] > row.most {
+			t.Errorf("%s: × %.2f of %s at least, want at most × %.2f", row.work, least[row.work], row.than, row.most)
 		}
 	}
 }
