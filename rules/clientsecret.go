@@ -17,6 +17,21 @@ var (
 	namedThere   = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*`)
 )
 
+// secretWords are what names of secrets, or of where they are, have one of.
+var secretWords = []string{"token", "secret", "passw", "cookie", "auth", "api", "credential", "query.", "redis", "valkey"}
+
+// mayHoldSecret reports whether a line has one of secretWords. To look for these first
+// takes a tenth of the time of the expressions, which matters in a line of a megabyte.
+func mayHoldSecret(text string) bool {
+	text = strings.ToLower(text)
+	for _, word := range secretWords {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // maskValues returns a line of the file with stars in the place of clients' secrets,
 // so many that all else stays where it is, and the tokens of these secrets.
 func (s *source) maskValues(line int, text string) (shown string, hidden map[string]bool) {
@@ -45,6 +60,9 @@ func (s *source) maskValues(line int, text string) (shown string, hidden map[str
 		mask(len(text)-len(item)+len("- "), len(text))
 		return b.String(), hidden
 	}
+	if !mayHoldSecret(text) {
+		return text, nil
+	}
 	for _, at := range clientValue.FindAllStringIndex(text, -1) {
 		if end := at[1] + valueEnd(text[at[1]:]); at[1] >= from && text[at[1]:end] != "" && text[at[1]] != '{' {
 			mask(at[1], end)
@@ -61,7 +79,7 @@ func (s *source) belowClientKey(line int) bool {
 	const most = 10_000 // lines to look back
 	for n := line - 1; n > max(0, line-most); n-- {
 		above := strings.TrimLeft(s.line(n), " ")
-		if clientValues.MatchString(above) {
+		if mayHoldSecret(above) && clientValues.MatchString(above) {
 			return true
 		}
 		if above != "" && above[0] != '#' && !strings.HasPrefix(above, "- ") {

@@ -291,7 +291,10 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	}
 	text := s.line(line)
 	if line != s.searched { // a line may be long, and have thousands of errors
-		s.searched, s.secretAt = line, writtenSecret.FindStringIndex(text)
+		s.searched, s.secretAt = line, nil
+		if mayHoldSecret(text) {
+			s.secretAt = writtenSecret.FindStringIndex(text)
+		}
 		s.masked, s.hidden = s.maskValues(line, text)
 	}
 	hide := func(token string) string {
