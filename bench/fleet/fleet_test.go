@@ -50,7 +50,7 @@ func run(t *testing.T, gateways int, net network, closed bool) (out outcome) {
 				// As the gateway has it: a share of the limit, rounded up.
 				table := limit.NewTable(bucket(t, int64(gateways)), 1<<20, limit.NewBudget(1<<30))
 				skew := time.Duration(rand.Int64N(int64(20*time.Second))) - 10*time.Second
-				time.Sleep(rand.N(time.Second / demand))
+				time.Sleep(rand.N(time.Second / demand)) // of the bubble's clock, so that they do not ask in step
 				var inFlight sync.WaitGroup
 				for time.Since(begun) < span {
 					inFlight.Go(func() {
@@ -65,7 +65,7 @@ func run(t *testing.T, gateways int, net network, closed bool) (out outcome) {
 							}
 						}
 					})
-					time.Sleep(time.Second / demand)
+					time.Sleep(time.Second / demand) // the pace, by the bubble's clock
 				}
 				inFlight.Wait()
 			})
