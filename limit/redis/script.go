@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -58,6 +59,9 @@ var onelogLua string
 //go:embed onequeue.lua
 var onequeueLua string
 
+//go:embed few.lua
+var fewLua string
+
 //go:embed oneslot.lua
 var oneslotLua string
 
@@ -87,6 +91,9 @@ type scripts struct {
 	// one is take for one claim of an algorithm that gives nothing back, which costs
 	// the server less.
 	one [limit.PatientBucket + 1]*script
+	// few is take for claims of one algorithm, or with the zero one of several, whose
+	// states are strings and of which none gives anything back.
+	few [limit.PatientBucket + 1]*script
 	// penalty is take where refusals count, penaltyOne is one where they do.
 	penalty    *script
 	penaltyOne [limit.PatientBucket + 1]*script
@@ -106,6 +113,7 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
 	all := head + bucketLua + turnLua + bucketbackLua + queueLua + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
+	few := bucketLua + fixedLua + slidingLua + calendarLua + fewLua + bucketbackLua + windowsbackLua
 	s := scripts{
 		take:    newScript(all + slotsLua + takeLua),
 		penalty: newScript(all + slotsLua + penaltyLua + takeLua),
@@ -114,6 +122,7 @@ func newScripts(clock string, slack time.Duration) scripts {
 		renew:   newScript(head + renewLua),
 		probe:   newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
 	}
+	s.few[0] = newScript(head + few + takeLua)
 	// What is needed for the usual request comes first, and costs nothing else.
 	queue := bucketLua + turnLua + onequeueLua + bucketbackLua + queueLua
 	for algorithm, text := range map[limit.Algorithm][2]string{ // and what the bucket that counts refusals needs
@@ -126,6 +135,9 @@ func newScripts(clock string, slack time.Duration) scripts {
 		limit.LeakyBucket:    {queue},
 		limit.PatientBucket:  {queue},
 	} {
+		if strings.Contains(text[0], oneLua) {
+			s.few[algorithm] = newScript(head + strings.Replace(text[0], oneLua, fewLua, 1) + takeLua)
+		}
 		s.penaltyOne[algorithm] = newScript(head + text[0] + text[1] + penaltyLua + takeLua)
 		if algorithm == limit.SlidingLog {
 			text[0] = onelogLua + logLua
@@ -137,16 +149,28 @@ func newScripts(clock string, slack time.Duration) scripts {
 
 // forTake returns the script that takes claims.
 func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
-	one, many := &s.one, s.take
+	first := claims[0].Shared.Terms.Algorithm
+	usual, same, few, punished := a == (limit.Ask{}), true, true, false
 	for i := range claims {
-		if claims[i].Shared.Punishes() {
-			one, many = &s.penaltyOne, s.penalty
-		}
+		c := &claims[i]
+		algorithm := c.Shared.Terms.Algorithm
+		usual, same = usual && !c.Pending, same && algorithm == first
+		few, punished = few && s.few[algorithm] != nil, punished || c.Shared.Punishes()
 	}
-	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
-		return one[c.Shared.Terms.Algorithm]
+	switch {
+	case punished && usual && len(claims) == 1:
+		return s.penaltyOne[first]
+	case punished:
+		return s.penalty
+	case !usual:
+	case len(claims) == 1:
+		return s.one[first]
+	case few && same:
+		return s.few[first]
+	case few:
+		return s.few[0]
 	}
-	return many
+	return s.take
 }
 
 // run calls a script once. A server that does not know it has not run it, and gets
