@@ -114,14 +114,14 @@ func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passe
 	return passes, err
 }
 
-// few is how many claims most requests have at most.
-const few = 4
+// usually is how many claims a request has at most, nearly always.
+const usually = 4
 
 func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, ends *deadline) (passes bool, err error) {
 	// All is written behind each other, and cut from one string.
-	var fixed [4*few + 2]string
-	var cuts [4 * few]int
-	keys, args, cut, buf := fixed[:0:2*few], fixed[2*few:2*few], cuts[:0], make([]byte, 0, 512)
+	var fixed [4*usually + 2]string
+	var cuts [4 * usually]int
+	keys, args, cut, buf := fixed[:0:2*usually], fixed[2*usually:2*usually], cuts[:0], make([]byte, 0, 512)
 	for i := range claims {
 		c := &claims[i]
 		if c.Shared.Terms.Algorithm == limit.Concurrency {
@@ -188,19 +188,16 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		defer func() { <-s.leaving }()
 	}
 	b := s.breaker(conn, c.Key)
+	if slots {
+		return s.release(conn, b, key, c)
+	}
 	if b.down.Load() {
-		if slots {
-			s.leases.doubt(key, c.Receipt.Lease, c.N)
-		}
 		return 0
 	}
 	for range 1 + corrections {
-		arg := string(appendSettlement(nil, c, n, s.process, &s.clock))
-		answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg}, s.deadlines.in(s.options.Timeout, time.Now()))
+		arg := string(appendSettlement(nil, c, n, &s.clock))
+		answer, err := s.call(conn, b, s.scripts.each[c.Shared.Terms.Algorithm].settle, []string{key}, []string{arg}, s.soon())
 		if err != nil {
-			if slots {
-				s.leases.doubt(key, c.Receipt.Lease, c.N)
-			}
 			return 0
 		}
 		if wrong, err := answer.AsIntSlice(); err == nil && len(wrong) == 1 {
@@ -210,6 +207,23 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		back, _ := answer.AsInt64()
 		return back
 	}
+	return 0
+}
+
+// release gives back the slots of a claim, now or once the store is there.
+func (s *Store) release(conn *connection, b *breaker, key string, c *limit.Claim) int64 {
+	err := errAway
+	if !b.down.Load() {
+		var answer rueidis.RedisResult
+		answer, err = s.do(b, func() rueidis.RedisResult {
+			return conn.Do(s.soon(), conn.B().Zrem().Key(key).Member(s.members(c.Receipt.Lease, c.N)...).Build())
+		})
+		if err == nil {
+			back, _ := answer.AsInt64()
+			return back
+		}
+	}
+	s.leases.doubt(key, c.Receipt.Lease, c.N)
 	return 0
 }
 
@@ -224,7 +238,7 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 		kind = limit.TokenBucket // whose state theirs is
 	}
 	keys, arg := []string{name, name + recordSuffix}, string(rune(kind))
-	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.deadlines.in(s.options.Timeout, time.Now()))
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.soon())
 	if err != nil {
 		return false
 	}
@@ -232,15 +246,23 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	return err == nil && gone == 1
 }
 
+// soon is when what begins now has to be done.
+func (s *Store) soon() *deadline { return s.deadlines.in(s.options.Timeout, time.Now()) }
+
 // call runs a script once, until ends at most, and tells the breaker.
 func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string, ends *deadline) (rueidis.RedisResult, error) {
+	return s.do(b, func() rueidis.RedisResult { return script.run(ends, conn, keys, args) })
+}
+
+// do asks the store something, and tells the breaker.
+func (s *Store) do(b *breaker, ask func() rueidis.RedisResult) (rueidis.RedisResult, error) {
 	if s.inFlight.Add(1) > mostInFlight {
 		s.inFlight.Add(-1)
 		s.failed(b, errBusy)
 		return rueidis.RedisResult{}, errBusy
 	}
 	begun := time.Now()
-	answer := script.run(ends, conn, keys, args)
+	answer := ask()
 	s.inFlight.Add(-1)
 	err := answer.Error()
 	s.stats.called(time.Since(begun))
