@@ -35,8 +35,11 @@ func (b *bench) proxies() []proxy {
 	all = append(all,
 		proxy{name: base, command: self("reverseproxy"), chooses: true},
 		proxy{name: limiting, limits: true, command: self("xrate"), chooses: true},
+		proxy{name: "fasthttp + x/time/rate", limits: true, command: self("fasthttp"), chooses: true},
 	)
-	for _, p := range []proxy{{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}} {
+	for _, p := range []proxy{
+		{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}, {name: "caddy", command: caddy},
+	} {
 		if _, err := exec.LookPath(p.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not installed, and left out\n", p.name)
 			continue
@@ -110,6 +113,21 @@ frontend f
 backend b
  server s %s
 `, listen, upstream), 0o600)
+}
+
+// caddy has no limits unless it is built with a module for them.
+func caddy(dir, listen, upstream string) ([]string, error) {
+	path := filepath.Join(dir, "caddy.json")
+	return []string{"caddy", "run", "--config", path}, os.WriteFile(path, fmt.Appendf(nil, `{
+ "admin": {"disabled": true, "config": {"persist": false}},
+ "storage": {"module": "file_system", "root": %q},
+ "logging": {"logs": {"default": {"level": "ERROR"}}},
+ "apps": {"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{
+  "handler": "reverse_proxy", "upstreams": [{"dial": %q}],
+  "transport": {"protocol": "http", "compression": false, "keep_alive": {"max_idle_conns_per_host": 1024}}
+ }]}]}}}}
+}
+`, dir, listen, upstream), 0o600)
 }
 
 // running is a proxy that runs.
