@@ -106,8 +106,8 @@ func TestEveryKeyHasARowOfItsOwn(t *testing.T) {
 			row.requests += int64(i)
 		}
 	}
-	if len(table.rows) != len(keys) {
-		t.Errorf("%d rows of %d keys", len(table.rows), len(keys))
+	if table.n != len(keys) {
+		t.Errorf("%d rows of %d keys", table.n, len(keys))
 	}
 	table.raise()
 	for i, k := range keys {
