@@ -31,6 +31,7 @@ type File struct {
 	reading reading
 	in      *input // nil while it is not open
 	line    int64  // number of the last one read, empty ones too
+	page    *page  // that its next record goes to
 }
 
 // reading is what the lines of one log are read with.
