@@ -336,7 +336,7 @@ func (r *Reader) read(f *File) waiting {
 					rec.Own.Line = f.line
 				}
 				p.take()
-				return waiting{rec.At, p.size, rec}
+				return waiting{rec.At, rec.Seq, p.size, rec}
 			}
 		}
 		f.Unread++
