@@ -329,7 +329,7 @@ func FuzzLine(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			r.page.file = &File{Name: "log", Format: format}
+			r.page.begin(&File{Name: "log", Format: format})
 			if r.Count > 1000 {
 				r.more().Count = 1000
 			}

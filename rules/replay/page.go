@@ -12,6 +12,7 @@ type page struct {
 	records []Record
 	used    int
 	file    *File
+	format  *Format // of the file, which is written to with each line
 	texts   []byte
 	more    []Details    // of each record, once one of them has some
 	none    Details      // of those that have none
@@ -41,7 +42,10 @@ func (p *page) begin(f *File) {
 		clear(p.records)
 		p.texts, p.more = make([]byte, 0, fewTexts), nil
 	}
-	p.file, p.used, p.held, p.texts = f, 0, 0, p.texts[:0]
+	if p.file = f; f != nil {
+		p.format = f.Format
+	}
+	p.used, p.held, p.texts = 0, 0, p.texts[:0]
 	p.out.Store(int32(len(p.records)))
 }
 

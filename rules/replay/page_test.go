@@ -60,7 +60,7 @@ func checkSame(t *testing.T, line string, b []*Record, n int) int {
 	c, p := &reading{wants: newWanted([]string{"User-Agent", "Authorization"}, nil)}, newPageOf(1)
 	for _, r := range b {
 		if n%97 == 0 || n < 100 { // of all it would take its time
-			want, err := p.read(r.File().Format, fmt.Appendf(nil, line, n, n), c)
+			want, err := p.read(r.format(), fmt.Appendf(nil, line, n, n), c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,6 +55,9 @@ type Details struct {
 // File is the log where r stands.
 func (r *Record) File() *File { return r.page.file }
 
+// format is what its line is.
+func (r *Record) format() *Format { return r.page.format }
+
 // more returns the details of r to be written.
 func (r *Record) more() *Details {
 	if p := r.page; r.Details == &p.none {

@@ -181,10 +181,10 @@ func (s *Run) match(rec *Record) (found, ok bool) {
 		s.own(rec)
 		return true, true
 	}
-	kept := 0
+	kept, format := 0, rec.format()
 	for i := range s.hits {
 		r := s.rules[s.hits[i].Rule.Index]
-		if s.modeOf(r, rec.File().Format) == ignored {
+		if s.modeOf(r, format) == ignored {
 			r.ignored += n
 			continue
 		}
