@@ -53,7 +53,7 @@ func clfHead(b []byte, r *Record, c *reading) int {
 	if !ok || status < 100 {
 		return 0
 	}
-	r.Client, r.At, r.Status = client, at, int32(status)
+	r.Client, r.At, r.Status = client, at, int16(status)
 	r.request(request)
 	return i + 5
 }

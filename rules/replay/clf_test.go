@@ -35,7 +35,7 @@ func readAs(f *Format, lines [][]byte) (said []string) {
 }
 
 func describe(r *Record) string {
-	return fmt.Sprintf("%d %v %q %q %q %d %d %v %q %q %v %v", r.At, r.Client, r.Method, r.Target, r.Host, r.Status, r.Count, r.NoRequest, r.Forwarded, r.User, r.headers, r.Duration)
+	return fmt.Sprintf("%d %v %q %q %q %d %d %v %q %q %v %v", r.At, r.Client, r.Method(), r.Target, r.Host, r.Status, r.Count, r.NoRequest, r.Forwarded, r.User, r.headers, r.Duration)
 }
 
 // The short way for lines of nginx and Apache says what the pattern says, of sound
@@ -65,7 +65,7 @@ func TestTheShortWaySaysWhatThePatternSays(t *testing.T) {
 			if r.IntN(8) == 0 {
 				b = b[:r.IntN(len(b)+1)]
 			}
-			if clfHead(b, &Record{Details: &Details{}, page: newPageOf(1)}, &reading{}) > 0 {
+			if clfHead(b, &Record{Details: &newPageOf(1).none}, &reading{}) > 0 {
 				short++
 			}
 			lines = append(lines, b)

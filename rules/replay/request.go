@@ -51,7 +51,7 @@ func (s *Run) ask(rec *Record) {
 // into the caches.
 func (s *Run) warm(requests []request, next []*Record) {
 	for _, rec := range next {
-		s.warmed += rec.Line + int64(rec.Status)
+		s.warmed += int64(rec.Status)
 	}
 	for i := range requests {
 		for j := range requests[i].hits {
@@ -77,7 +77,7 @@ func (s *Run) read(rec *Record) bool {
 	if err != nil {
 		return false
 	}
-	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method, normal, path, query
+	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method(), normal, path, query
 	switch {
 	case rec.Own != nil:
 		f.Host = rec.Host
@@ -181,10 +181,10 @@ func (s *Run) match(rec *Record) (found, ok bool) {
 		s.own(rec)
 		return true, true
 	}
-	kept := 0
+	kept, format := 0, rec.format()
 	for i := range s.hits {
 		r := s.rules[s.hits[i].Rule.Index]
-		if s.modeOf(r, rec.File.Format) == ignored {
+		if s.modeOf(r, format) == ignored {
 			r.ignored += n
 			continue
 		}
