@@ -102,14 +102,14 @@ const placeMask = 1<<20 - 1
 
 func tagOf(key limit.Digest) uint32 { return uint32(key.Lo>>32) &^ placeMask }
 
-// warm looks up a key for the caches' sake: what it returns says nothing, but that it
-// has to be waited for. It never waits itself.
-func (t *keyTable) warm(key limit.Digest) int64 {
+// near returns the row of a key, or of one that lives beside it; nil for none. It is
+// for who wants the row to be in the caches when it is looked for.
+func (t *keyTable) near(key limit.Digest) *keyRow {
 	if t.n == 0 {
-		return 0
+		return nil
 	}
 	n := t.index[key.Lo&uint64(len(t.index)-1)] & placeMask
-	return t.row(int(max(n, 1)) - 1).requests // of its neighbour, maybe
+	return t.row(int(max(n, 1)) - 1)
 }
 
 func (t *keyTable) rehash(places int) {

@@ -105,7 +105,9 @@ func TestEveryKeyHasARowOfItsOwn(t *testing.T) {
 			if row == nil || row.key != k || row.requests != round*int64(i) {
 				t.Fatalf("key %d: %+v", i, row)
 			}
-			table.warm(k)
+			if table.near(k) == nil {
+				t.Fatalf("no row near key %d", i)
+			}
 			row.requests += int64(i)
 		}
 	}

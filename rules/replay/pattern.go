@@ -15,6 +15,7 @@ type pattern struct {
 	tail  string // after the last field
 	loose bool   // more fields may follow
 	clf   bool   // it begins as lines of nginx and Apache do
+	ends  bool   // it ends as their combined ones do, of which nobody wants the headers
 }
 
 // item is a field and the text before it.
@@ -66,6 +67,9 @@ func (p *pattern) parse(line []byte, r *Record, c *reading) error {
 	i, first := 0, 0
 	if p.clf {
 		if i = clfHead(line, r, c); i > 0 {
+			if p.ends && combinedTail(line[i:], p.loose) {
+				return s.finish(r)
+			}
 			first = clfItems
 		}
 	}
@@ -120,6 +124,7 @@ func (p *pattern) keepOnly(w *wanted) {
 			f.kind = fieldSkip
 		}
 	}
+	p.ends = p.clf && p.endsCombined()
 }
 
 func quoteText(s string) string { return fmt.Sprintf("%q", s) }

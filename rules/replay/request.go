@@ -51,12 +51,31 @@ func (s *Run) ask(rec *Record) {
 // into the caches.
 func (s *Run) warm(requests []request, next []*Record) {
 	for _, rec := range next {
-		s.warmed += int64(rec.Status)
+		if len(rec.Target) > 0 {
+			s.warmed += int64(rec.Target[0])
+		}
+	}
+	// In loops so short that the processor sees far enough ahead to wait for many at once.
+	var places [4 * ahead]*keyRow
+	n := 0
+	for i := range requests {
+		for j := range requests[i].hits {
+			h := &requests[i].hits[j]
+			s.warmed += h.Plan.Live.Table.Warm(h.Key)
+		}
 	}
 	for i := range requests {
 		for j := range requests[i].hits {
 			h := &requests[i].hits[j]
-			s.warmed += s.rules[h.Rule.Index].keys.warm(h.Key) + h.Plan.Live.Table.Warm(h.Key)
+			if n < len(places) {
+				places[n] = s.rules[h.Rule.Index].keys.near(h.Key)
+				n++
+			}
+		}
+	}
+	for _, row := range places[:n] {
+		if row != nil {
+			s.warmed += row.requests
 		}
 	}
 }
