@@ -212,10 +212,8 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 
 // release gives back the slots of a claim, now or once the store is there.
 func (s *Store) release(conn *connection, b *breaker, key string, c *limit.Claim) int64 {
-	err := errAway
 	if !b.down.Load() {
-		var answer rueidis.RedisResult
-		answer, err = s.do(b, func() rueidis.RedisResult {
+		answer, err := s.do(b, func() rueidis.RedisResult {
 			return conn.Do(s.soon(), conn.B().Zrem().Key(key).Member(s.members(c.Receipt.Lease, c.N)...).Build())
 		})
 		if err == nil {
