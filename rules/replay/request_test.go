@@ -131,7 +131,7 @@ func TestRequestsEndedEarlyAreTold(t *testing.T) {
 		fmt.Fprintf(&log, `{"ts":%d,"request":{"remote_ip":"203.0.113.%d","method":"GET","host":"h","uri":"/"},"duration":1000,"status":200}`+"\n", 1790813801+i, i)
 	}
 	for most, want := range map[int]string{
-		100: "", 99: "", 98: "more than 98 requests were in progress at a time: 1 of them are", 30: "more than 30 requests were in progress at a time: 69 of them are",
+		100: "", 99: "", 98: "more than 98 requests, each counted for each rule that waits for its end, were in progress at a time: 1 are", 30: ": 69 are taken to have ended early",
 	} {
 		s := NewRun(setOf(t, "upstream: http://127.0.0.1:1\nrules:\n  - name: slots\n    concurrency: 1\n"), "")
 		s.ends.most = most
