@@ -103,7 +103,7 @@ rules:
 `, nil)
 	s.gateway.AccessLog().SetFormat("off")
 	get := "GET /allowed?x=1 HTTP/1.1\r\nHost: api.example.com\r\nUser-Agent: bench\r\nAccept: */*\r\nX-Api-Key: one\r\n\r\n"
-	most := 54.0
+	most := 50.0
 	if *transport == "net_http" {
 		most = 110
 	}

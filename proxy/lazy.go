@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"gateway/proxy/upstream"
 )
 
 // lazyConn is a socket whose deadlines cost next to nothing. net/http sets half a
@@ -61,26 +63,19 @@ func lazy(c net.Conn) net.Conn {
 const most = 1 << 30
 
 func (s *lazySide) read(fd uintptr) bool {
-	for {
-		n, err := syscall.Read(int(fd), s.p[:min(len(s.p), most)])
-		switch err {
-		case syscall.EINTR:
-			continue
-		case syscall.EAGAIN:
-			return s.waitsNow()
-		}
-		s.n, s.err = max(n, 0), err
-		return true
+	if s.n, s.err = upstream.ReadSocket(fd, s.p[:min(len(s.p), most)]); s.err == syscall.EAGAIN {
+		s.err = nil
+		return s.waitsNow()
 	}
+	return true
 }
 
 func (s *lazySide) write(fd uintptr) bool {
 	for len(s.p) > 0 {
-		n, err := syscall.Write(int(fd), s.p[:min(len(s.p), most)])
+		n, err := upstream.WriteSocket(fd, s.p[:min(len(s.p), most)])
 		switch err {
 		case nil:
 			s.n, s.p = s.n+n, s.p[n:]
-		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return s.waitsNow()
 		default:

@@ -145,7 +145,36 @@ func (p *Pool) answer(res *http.Response) error {
 		res.Header.Del("Content-Length")
 	}
 	f.reply.answered(res)
-	return f.front.Answer(res)
+	if err := f.front.Answer(res); err != nil {
+		return err
+	}
+	passOn(f.w.Header(), res)
+	return nil
+}
+
+// passOn puts the header of an answer into h, that of the answer to the client.
+// ReverseProxy would copy it value by value, each into a slice of its own. What it
+// still reads of it is left to it: a 101, and the type of an event stream whose
+// length is known, which it passes on piece by piece; that of an answer of unknown
+// length it passes on so whatever its type.
+func passOn(h http.Header, res *http.Response) {
+	if res.StatusCode == http.StatusSwitchingProtocols || res.ContentLength >= 0 && isEventStream(res.Header) {
+		return
+	}
+	for name, values := range res.Header {
+		if before := h[name]; len(before) > 0 {
+			values = append(before[:len(before):len(before)], values...)
+		}
+		h[name] = values
+	}
+	res.Header = nil // the map itself may be held by whom Answer has told of it
+}
+
+// isEventStream reports whether ReverseProxy may take an answer for an event stream.
+func isEventStream(h http.Header) bool {
+	const name = "text/event-stream"
+	v := strings.TrimSpace(h.Get("Content-Type"))
+	return len(v) >= len(name) && strings.EqualFold(v[:len(name)], name)
 }
 
 // fail is the ReverseProxy's ErrorHandler.

@@ -35,6 +35,9 @@ type link struct {
 
 	wrote    int64 // in this exchange
 	writeErr error
+	put      func(fd uintptr) bool // takeOut, made once
+	out      []byte                // what takeOut has still to write
+	outErr   error
 
 	wait func(fd uintptr) bool // ready, made once
 	x    *exchange             // whose reads have to be looked after; else nil
@@ -52,7 +55,7 @@ func newLink(c net.Conn, host string) *link {
 	if s, ok := l.net.(syscall.Conn); ok {
 		l.raw, _ = s.SyscallConn()
 	}
-	l.wait = l.ready
+	l.wait, l.put = l.ready, l.takeOut
 	return l
 }
 
@@ -122,7 +125,7 @@ func (l *link) Read(p []byte) (n int, err error) {
 
 // Write writes to the server.
 func (l *link) Write(p []byte) (int, error) {
-	n, err := l.net.Write(p)
+	n, err := l.write(p)
 	l.wrote += int64(n)
 	if err != nil {
 		l.writeErr = err

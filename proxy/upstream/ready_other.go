@@ -9,4 +9,8 @@ func (l *link) askFirst([]byte) (int, error) { panic("upstream: no direct connec
 
 func (l *link) ready(uintptr) bool { return true }
 
+func (l *link) takeOut(uintptr) bool { return true }
+
+func (l *link) write(p []byte) (int, error) { return l.net.Write(p) }
+
 func (l *link) quiet() bool { return false }

@@ -28,7 +28,7 @@ func (l *link) askFirst(p []byte) (int, error) {
 // ready is called by askFirst's RawConn, at first and whenever there is perhaps
 // something to read; true is the end.
 func (l *link) ready(fd uintptr) bool {
-	n, err := readSocket(fd, l.into)
+	n, err := ReadSocket(fd, l.into)
 	if x := l.asks; x != nil {
 		l.asks = nil
 		if err != syscall.EAGAIN {
@@ -51,24 +51,43 @@ func (l *link) ready(fd uintptr) bool {
 	return true
 }
 
+// write writes p, and waits where it has to.
+func (l *link) write(p []byte) (int, error) {
+	l.out, l.outErr = p, nil
+	err := l.raw.Write(l.put)
+	n := len(p) - len(l.out)
+	l.out = nil
+	if l.outErr != nil {
+		err = os.NewSyscallError("write", l.outErr)
+	}
+	return n, err
+}
+
+// takeOut is called by write's RawConn, at first and whenever the socket takes more;
+// true is the end.
+func (l *link) takeOut(fd uintptr) bool {
+	for len(l.out) > 0 {
+		n, err := WriteSocket(fd, l.out)
+		if err == syscall.EAGAIN {
+			return false
+		}
+		if err != nil {
+			l.outErr = err
+			return true
+		}
+		l.out = l.out[n:]
+	}
+	return true
+}
+
 // quiet reports whether an idle connection is open and holds nothing to read. It
 // does not wait.
 func (l *link) quiet() bool {
 	quiet := false
 	err := l.raw.Control(func(fd uintptr) { // whatever deadline has passed
 		var b [1]byte
-		_, err := readSocket(fd, b[:])
+		_, err := ReadSocket(fd, b[:])
 		quiet = err == syscall.EAGAIN
 	})
 	return quiet && err == nil
-}
-
-// readSocket is read(2) of a socket that does not block.
-func readSocket(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(fd), p)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
 }

@@ -1,0 +1,23 @@
+//go:build unix && (!linux || race)
+
+package upstream
+
+import "syscall"
+
+// The race detector has to see these calls: what was done before a write has been done
+// before what was written is read.
+
+// ReadSocket is read(2) of a socket that does not block. It goes on when it is
+// interrupted.
+func ReadSocket(fd uintptr, p []byte) (int, error) { return call(syscall.Read, fd, p) }
+
+// WriteSocket is write(2), otherwise as ReadSocket.
+func WriteSocket(fd uintptr, p []byte) (int, error) { return call(syscall.Write, fd, p) }
+
+func call(do func(fd int, p []byte) (int, error), fd uintptr, p []byte) (int, error) {
+	for {
+		if n, err := do(int(fd), p); err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}

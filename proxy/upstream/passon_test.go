@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHeadersArePassedOnAsByReverseProxy compares what comes of a header with what a
+// bare ReverseProxy makes of it, behind fields that are there already.
+func TestHeadersArePassedOnAsByReverseProxy(t *testing.T) {
+	for _, fields := range []string{
+		"Content-Length: 2",
+		"Content-Length: 2|X: a|x: b|X: c|Vary: Origin",
+		"Content-Length: 2|Set-Cookie: a=1|Set-Cookie: b=2",
+		"Content-Length: 2|Empty:|odd name: 1|RateLimit: \"a\";r=1",
+		"Content-Length: 2|Connection: X, Keep-Alive|X: a|Keep-Alive: timeout=1|Te: x|Upgrade: y",
+		"Content-Length: 2|Content-Type: text/event-stream|X: a",
+		"Content-Length: 2|Content-Type:  Text/Event-Stream ; charset=utf-8|Vary: X",
+		"Content-Length: 2|Content-Type: text/event-streams|X: a",
+		"Transfer-Encoding: chunked|Content-Type: text/event-stream|X: a",
+		"Transfer-Encoding: chunked|Trailer: T|X: a",
+		"X: a",
+	} {
+		body := "ok"
+		if strings.HasPrefix(fields, "Transfer-Encoding") {
+			body = "2\r\nok\r\n0\r\nT: end\r\n\r\n"
+		}
+		addr := answering(t, "HTTP/1.1 200 OK\r\n"+strings.ReplaceAll(fields, "|", "\r\n")+"\r\n\r\n"+body)
+		target := &url.URL{Scheme: "http", Host: addr}
+		p := newPool(t, spec(t, "http://"+addr))
+		var got []http.Header
+		for _, h := range []http.Handler{
+			&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}, (&door{}).serve(p, 0),
+		} {
+			w := httptest.NewRecorder()
+			w.Header()["Vary"] = []string{"Accept"}
+			h.ServeHTTP(w, httptest.NewRequest("GET", "http://a/", nil))
+			if w.Body.String() != "ok" {
+				t.Errorf("%s: body %q", fields, w.Body)
+			}
+			got = append(got, w.Header())
+		}
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%s: (-ReverseProxy +Forward)\n%s", fields, diff)
+		}
+	}
+}
+
+// TestWhoHasSeenAnAnswerKeepsItsHeader has what the front door was shown stay as it
+// was, whatever is done to the header of the answer to the client.
+func TestWhoHasSeenAnAnswerKeepsItsHeader(t *testing.T) {
+	p := newPool(t, spec(t, "http://"+answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: a\r\nX: b\r\nY: c\r\n\r\nok")))
+	var seen http.Header
+	d := &door{change: func(res *http.Response) error { seen = res.Header; return nil }}
+	w := httptest.NewRecorder()
+	d.serve(p, 0).ServeHTTP(w, httptest.NewRequest("GET", "http://a/", nil))
+	h := w.Header()
+	h.Add("X", "d")
+	h.Set("Y", "e")
+	h.Del("Content-Length")
+	want := http.Header{"Content-Length": {"2"}, "X": {"a", "b"}, "Y": {"c"}}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
