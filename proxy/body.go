@@ -41,11 +41,16 @@ type body struct {
 	rc   *http.ResponseController // nil once the handler has returned
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It tells of the end with the last bytes, as net/http's
+// own does: an upstream may answer before anybody asks for more, and a body that is not
+// known to have ended costs the client its connection.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := b.early.read(p); n > 0 {
+	if n, last := b.early.read(p); n > 0 {
+		if last && b.err == io.EOF {
+			return n, io.EOF
+		}
 		return n, nil
 	}
 	return b.receive(p)

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
+
+	"gateway/rules"
 )
 
 const loginRule = `
@@ -206,7 +209,7 @@ func TestARefusalThatNeedsNoBodyReadsNone(t *testing.T) {
 		}
 		w.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n") // the connection goes on
 		if r, ok := w.answer("GET"); !ok || r.StatusCode != 429 {
-			t.Errorf("behind it: %v %v", r.Response, ok)
+			t.Errorf("behind %d: %v %v", want, r.Response, ok)
 		}
 	}
 	s.bodyFree()
@@ -485,7 +488,29 @@ func TestBodyMemoryIsBoundedAndUsedAgain(t *testing.T) {
 	}
 	e.drop()
 	e.drop()
-	if n := e.read(make([]byte, 10)); n != 0 || m.used.Load() != 1<<20 {
+	if n, _ := e.read(make([]byte, 10)); n != 0 || m.used.Load() != 1<<20 {
 		t.Errorf("read %d after drop, %d in use", n, m.used.Load())
+	}
+}
+
+// An upstream may answer as soon as it has all of a body. Only a body that is known
+// to have ended by then leaves the client its connection.
+func TestABodyThatWasReadForAKeyEndsWithItsLastBytes(t *testing.T) {
+	const text = "0123456789"
+	for most := range int64(12) {
+		for size := 1; size <= 12; size++ {
+			b := &body{in: io.NopCloser(iotest.DataErrReader(strings.NewReader(text)))}
+			if _, err := b.readEarly(most, new(rules.Facts), new(bodyMemory)); err != nil {
+				t.Fatal(err)
+			}
+			got, p := "", make([]byte, size)
+			for got != text {
+				n, err := b.Read(p)
+				got += string(p[:n])
+				if (got == text) != (err == io.EOF) {
+					t.Fatalf("after %d early bytes, in pieces of %d: %q and %v", most, size, got, err)
+				}
+			}
+		}
 	}
 }

@@ -61,15 +61,16 @@ func (e *early) grow(most int64) bool {
 	return true
 }
 
-// read reads what is left.
-func (e *early) read(p []byte) int {
+// read reads of what is left, and says whether that was the last of it.
+func (e *early) read(p []byte) (n int, last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := copy(p, e.buf[e.done:])
-	if e.done += n; e.done == len(e.buf) {
+	n = copy(p, e.buf[e.done:])
+	e.done += n
+	if last = e.done == len(e.buf); last {
 		e.free()
 	}
-	return n
+	return n, last
 }
 
 // drop forgets what is left: nobody will read it.

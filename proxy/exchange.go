@@ -183,16 +183,19 @@ func (x *exchange) crashed(p any) (answered bool) {
 }
 
 // boundRest gives a body that was not read to its end a deadline: net/http
-// reads on for a while before it lets the connection go.
+// reads on for a while before it lets the connection go. Behind an answer that broke
+// off there is nothing to read for, and the client is to see it at once.
 func (x *exchange) boundRest() {
 	if x.r.Body == nil || x.r.Body == http.NoBody || x.r.ProtoMajor >= 2 || x.forward.Upgraded {
 		return
 	}
-	if x.body != nil && x.body.atEnd() {
-		return
-	}
-	if span := x.limits.Read; span > 0 {
-		http.NewResponseController(x.w.ResponseWriter).SetReadDeadline(time.Now().Add(span))
+	rc := http.NewResponseController(x.w.ResponseWriter)
+	switch span := x.limits.Read; {
+	case x.aborted:
+		rc.SetReadDeadline(time.Unix(1, 0))
+	case x.body != nil && x.body.atEnd():
+	case span > 0:
+		rc.SetReadDeadline(time.Now().Add(span))
 	}
 }
 

@@ -53,7 +53,7 @@ func (x *exchange) settleTrials(now limit.Instant) {
 		switch {
 		case !rule.Settles():
 			return 0
-		case !x.granted && rule.Count.Set:
+		case !x.granted && rule.Count != nil:
 			return c.N
 		case !x.granted:
 			return 0

@@ -133,7 +133,11 @@ func newWording(r *rules.Reject) *wording {
 func newWordings(list []*rules.Rule) []*wording {
 	all, known := make([]*wording, len(list)), map[string]*wording{}
 	for i, r := range list {
-		s := &r.Reject
+		s := r.Reject
+		if i > 0 && s == list[i-1].Reject { // which most rules have from the file
+			all[i] = all[i-1]
+			continue
+		}
 		key := strconv.Itoa(s.Status) + " " + strconv.Itoa(s.Jitter)
 		for _, text := range []string{s.Detail, s.Body, s.ContentType} {
 			key += " " + strconv.Quote(text)

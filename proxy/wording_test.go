@@ -109,7 +109,7 @@ func TestARefusalThatWaitingDoesNotHelp(t *testing.T) {
 // Rules that say the same share one wording, others do not.
 func TestWordingsAreShared(t *testing.T) {
 	var list []*rules.Rule
-	for _, r := range []rules.Reject{
+	for _, r := range []*rules.Reject{
 		{Status: 429}, {Status: 429}, {Status: 503}, {Status: 429, Detail: "x"}, {Status: 429, Body: "x", ContentType: "text/plain"},
 		{Status: 429, Body: "x", ContentType: "text/html"}, {Status: 429, Jitter: 1},
 		{Status: 429, Headers: []rules.Header{{Name: "A", Value: "1"}}}, {Status: 429, Headers: []rules.Header{{Name: "A", Value: "{rule}"}}},

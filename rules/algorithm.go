@@ -30,7 +30,7 @@ func (r *RuleSpec) numbers(p *PlanSpec, zone *limit.Zone) (n limit.Numbers, err 
 		return n, err
 	}
 	switch {
-	case !r.Refund.Set:
+	case r.Refund == nil:
 	case zone != nil:
 		n.Refunds = n.Bucket
 	default: // at most the limit's own number comes back in a period

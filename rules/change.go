@@ -36,9 +36,9 @@ type RuleChange struct {
 func (s *Set) Change(prev *Set) Change {
 	var c Change
 	var pauses pauses
-	for _, r := range s.Rules {
+	for i, r := range s.Rules {
 		pauses.step()
-		old := prev.Rule(r.Name)
+		old := prev.near(i, r.Name)
 		if old == nil {
 			c.Added = append(c.Added, r.Name)
 			continue
@@ -51,8 +51,8 @@ func (s *Set) Change(prev *Set) Change {
 	if prev == nil {
 		return c
 	}
-	for _, old := range prev.Rules {
-		if s.Rule(old.Name) == nil {
+	for i, old := range prev.Rules {
+		if s.near(i, old.Name) == nil {
 			c.Removed = append(c.Removed, old.Name)
 		}
 	}
@@ -128,22 +128,25 @@ func (r *Rule) differ(old *Rule, d *differences) {
 	differ(d, "known", orAny(old.Known), orAny(r.Known))
 	differ(d, "cost", old.Cost, r.Cost)
 	d.add(old.CostFrom != r.CostFrom || !old.costs.equal(&r.costs), named("cost"))
-	d.add(old.Count != r.Count, named("count"))
-	d.add(old.Refund != r.Refund, named("refund"))
+	d.add(!old.Count.equal(r.Count), named("count"))
+	d.add(!old.Refund.equal(r.Refund), named("refund"))
 	differ(d, "store", old.counted(), r.counted())
 	differ(d, "fail: closed", old.Closed, r.Closed)
 	differ(d, "match", old.MatchText, r.MatchText)
 	differ(d, "dry_run", old.DryRun, r.DryRun)
 	differ(d, "max_keys", old.MaxKeys, r.MaxKeys)
-	d.add(!old.Reject.equal(&r.Reject), named("reject"))
+	d.add(!old.Reject.equal(r.Reject), named("reject"))
 	if !d.any && r.Base.Live != old.Base.Live {
 		differ(d, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
 }
 
+// equal reports whether r and o give units back alike; nil does not.
+func (r *Returns) equal(o *Returns) bool { return r == o || r != nil && o != nil && *r == *o }
+
 // equal reports whether r and o are the same answer.
 func (r *Reject) equal(o *Reject) bool {
-	return r.Status == o.Status && r.Detail == o.Detail && slices.Equal(r.Headers, o.Headers) &&
+	return r == o || r.Status == o.Status && r.Detail == o.Detail && slices.Equal(r.Headers, o.Headers) &&
 		r.Body == o.Body && r.ContentType == o.ContentType && r.Jitter == o.Jitter
 }
 

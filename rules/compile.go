@@ -39,13 +39,15 @@ func (f *File) Compile(prev *Set) (*Set, error) {
 	var pauses pauses
 	for i := range f.Rules {
 		pauses.step()
-		r, err := f.Rules[i].compile(f, groups, s.budget, prev)
+		r, err := f.Rules[i].compile(f, groups, s.budget, prev, prev.near(i, f.Rules[i].Name))
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		r.Index = i
-		r.recipe.fix(s.secret)
+		if r.recipe.fixed == (limit.Digest{}) {
+			r.recipe.fix(s.secret)
+		}
 		s.Rules = append(s.Rules, r)
 		s.byName[r.Name] = r
 	}
@@ -75,14 +77,16 @@ func (s *Set) index(exempt, block *Match) {
 	}
 }
 
-// compile makes the Rule of r, with the Live of the same rule of prev if there
-// is one.
-func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set) (*Rule, *Error) {
-	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
-	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
-	recipe.know(groups.named(r.Known))
-	if r.shares(f.Store) {
-		recipe.shared = f.Store.secret()
+// compile makes the Rule of r, with the Live of old, the rule of that name of prev,
+// if there is one and it is the same rule.
+func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev *Set, old *Rule) (*Rule, *Error) {
+	var recipe *Recipe
+	var keyText, identity string
+	if old != nil && r.keyedAs(&prev.File.Rules[old.Index], f, prev.File) {
+		recipe, keyText, identity = old.recipe, old.KeyText, old.Live.identity
+	} else {
+		recipe = r.recipe(f, groups)
+		keyText, identity = recipe.String(), r.identity(f.IPv6Prefix)
 	}
 	rule := &Rule{
 		Name: r.Name, Algorithm: r.Algorithm,
@@ -90,10 +94,9 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 		Closed: r.Fail == "closed", Open: r.Fail == "open", Quiet: recipe.reads(Attribute.named),
 		InProcess: !r.shares(f.Store),
 		DryRun:    r.DryRun, Penalty: r.Penalty, Reject: r.Reject, MaxKeys: r.MaxKeys,
-		MatchText: r.MatchText, KeyText: recipe.String(), Pos: r.Pos,
+		MatchText: r.MatchText, KeyText: keyText, Pos: r.Pos,
 		Known: r.Known, match: r.Match.bind(groups), recipe: recipe,
 	}
-	identity, old := r.identity(f.IPv6Prefix), prev.Rule(r.Name)
 	if err := rule.setZone(r.Zone, old); err != nil {
 		return nil, &Error{Pos: r.Pos, Len: 1, Rule: r.Name, Msg: fmt.Sprintf("zone %s: %v", quote(r.Zone), err)}
 	}
@@ -126,6 +129,26 @@ func (r *RuleSpec) compile(f *File, groups groupSet, budget *limit.Budget, prev 
 	}
 	rule.beyond = rule.looksBeyond()
 	return rule, nil
+}
+
+// recipe returns how the key of r is made.
+func (r *RuleSpec) recipe(f *File, groups groupSet) *Recipe {
+	recipe := NewRecipe(r.Key, r.Missing, f.IPv6Prefix)
+	recipe.local, recipe.loose = r.Fail == "local", f.LoosePaths
+	recipe.know(groups.named(r.Known))
+	if r.shares(f.Store) {
+		recipe.shared = f.Store.secret()
+	}
+	return recipe
+}
+
+// keyedAs reports whether the recipe and the identity of r, a rule of f, are those of
+// was, a rule of g of the same name, so that they need not be made again. It looks at
+// all that these are made of, and says no where that is more than r and a setting.
+func (r *RuleSpec) keyedAs(was *RuleSpec, f, g *File) bool {
+	return slices.Equal(r.Key, was.Key) && r.Missing == was.Missing && r.Algorithm == was.Algorithm &&
+		(r.Fail == "local") == (was.Fail == "local") && f.IPv6Prefix == g.IPv6Prefix && f.LoosePaths == g.LoosePaths &&
+		len(r.Known) == 0 && len(was.Known) == 0 && !r.shares(f.Store) && !was.shares(g.Store)
 }
 
 // identity returns a text that two rules of one name share exactly if counters

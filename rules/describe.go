@@ -23,10 +23,10 @@ func (r *Rule) Describe() string {
 	if r.CostFrom.Header != "" {
 		text += fmt.Sprintf("; a request takes what %s of its answer says, at most %d", r.CostFrom.Header, r.CostFrom.Max)
 	}
-	if r.Count.Set {
+	if r.Count != nil {
 		text += "; only answers " + r.Count.Statuses.String() + " count"
 	}
-	if r.Refund.Set {
+	if r.Refund != nil {
 		text += "; " + r.Refund.String() + " give it back"
 	}
 	if p := r.Penalty; p != (PenaltySpec{}) {
@@ -104,8 +104,11 @@ func (s Statuses) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// String says which answers those are.
-func (r Returns) String() string {
+// String says which answers those are; "" for none.
+func (r *Returns) String() string {
+	if r == nil {
+		return ""
+	}
 	var parts []string
 	if text := r.Statuses.String(); text != "" {
 		parts = append(parts, "answers "+text)

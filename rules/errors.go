@@ -196,5 +196,10 @@ func quote(text string) string {
 			text = string(chars[:most-1]) + "…"
 		}
 	}
-	return strconv.Quote(text)
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return strconv.Quote(text)
+		}
+	}
+	return `"` + text + `"` // the same, sooner
 }

@@ -54,8 +54,8 @@ type File struct {
 	BodyLimit int64
 	// RateLimitHeaders is "draft-11", "legacy", "both" or "off".
 	RateLimitHeaders string
-	// Reject is the answer to a refused request, unless its rule says otherwise.
-	Reject Reject
+	// Reject is the answer to a refused request, unless its rule says otherwise; never nil.
+	Reject *Reject
 	// Timeouts bound the public side.
 	Timeouts Timeouts
 	// Limits bound the head of a request.
@@ -141,7 +141,7 @@ type RuleSpec struct {
 	// CostFrom says that the answer names the cost; without a Header it does not.
 	CostFrom CostFrom
 	// Count are the answers that use units up, Refund those that give them back.
-	Count, Refund Returns
+	Count, Refund *Returns
 	// InProcess says that it is counted in this process, whatever the file's store.
 	InProcess bool
 	// Fail is "local", "open" or "closed": what happens when the rule cannot decide.
@@ -150,8 +150,8 @@ type RuleSpec struct {
 	DryRun bool
 	// MaxKeys is the most keys it remembers.
 	MaxKeys int64
-	// Reject is the answer to a request it refuses.
-	Reject Reject
+	// Reject is the answer to a request it refuses; rules that say the same may share one.
+	Reject *Reject
 	// Pos is where the rule begins, KeyPos where its key is.
 	Pos, KeyPos Pos
 }
@@ -240,7 +240,7 @@ func Defaults() File {
 		IPv6Prefix:       64,
 		BodyLimit:        64 << 10,
 		RateLimitHeaders: "draft-11",
-		Reject:           Reject{Status: 429},
+		Reject:           &Reject{Status: 429},
 		Timeouts: Timeouts{
 			ReadHeader: 10 * time.Second, Read: 30 * time.Second, Write: 30 * time.Second,
 			Idle: 120 * time.Second, Tunnel: time.Hour,

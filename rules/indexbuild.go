@@ -66,7 +66,7 @@ type spread struct {
 // enough.
 func (b *builder) best(ways []uint32, used []axis) (axis, bool) {
 	spreads := map[axis]*spread{}
-	for _, n := range ways {
+	for i, n := range ways {
 		b.pauses.step()
 		b.ways[n].axes(&b.key, func(a axis, keys []string) {
 			if slices.Contains(used, a) {
@@ -74,7 +74,7 @@ func (b *builder) best(ways []uint32, used []axis) (axis, bool) {
 			}
 			s := spreads[a]
 			if s == nil {
-				s = &spread{under: map[string]int{}}
+				s = &spread{under: make(map[string]int, len(ways)-i)}
 				spreads[a] = s
 			}
 			s.placed++

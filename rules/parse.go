@@ -14,7 +14,8 @@ type parser struct {
 	compared int
 	asked    Facts // scratch for it
 	owners   []int
-	homeless bool // some route wants an upstream, and there is none
+	always   []*RuleSpec // some of the rules that apply to every request
+	homeless bool        // some route wants an upstream, and there is none
 	// hashes are the values of hash by upstream, insecure those of insecure that
 	// are true.
 	hashes   map[string]*node

@@ -65,7 +65,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		t.Errorf("reject %+v", f.Reject)
 	}
 	login := f.Rules[1]
-	wantReject := Reject{Status: 403, Detail: "slow down: {retry_after} s", Headers: []Header{{"X-Why", "{rule}"}}, Jitter: 10}
+	wantReject := &Reject{Status: 403, Detail: "slow down: {retry_after} s", Headers: []Header{{"X-Why", "{rule}"}}, Jitter: 10}
 	if diff := cmp.Diff(wantReject, login.Reject); diff != "" {
 		t.Errorf("reject of login (-want +got):\n%s", diff)
 	}

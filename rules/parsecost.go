@@ -186,10 +186,10 @@ func (p *parser) fits(v *node, cost int64, r *RuleSpec) {
 }
 
 // returns reads {status: …, upstream_error: true}.
-func (p *parser) returns(v *node, of part, name string) Returns {
+func (p *parser) returns(v *node, of part, name string) *Returns {
 	c := p.section(v, of, name, " in "+name)
 	c.check()
-	ret := Returns{Set: true}
+	ret := &Returns{}
 	if s := c.get("status"); s != nil {
 		ret.Statuses = p.statuses(s)
 	}

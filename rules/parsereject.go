@@ -17,10 +17,10 @@ var owned = []string{
 
 // reject reads the answer to a refused request. What is not there is as in base;
 // but a detail replaces a body that base has.
-func (p *parser) reject(n *node, base Reject, where string) Reject {
+func (p *parser) reject(n *node, base *Reject, where string) *Reject {
 	c := p.section(n, partReject, "reject", " in reject"+strings.Replace(where, " in ", " of ", 1))
 	c.check()
-	r := base
+	r := *base
 	if v := c.get("status"); v != nil {
 		if status, ok := p.whole(v, "status", 400, 599); ok {
 			r.Status = int(status)
@@ -50,7 +50,7 @@ func (p *parser) reject(n *node, base Reject, where string) Reject {
 	if v := c.get("jitter"); v != nil {
 		p.jitter(v, &r)
 	}
-	return r
+	return &r
 }
 
 // contentType reads the type of a body, if there is one; else says what then.

@@ -86,11 +86,12 @@ func (p *parser) readRule(n *node, i int, r *RuleSpec) {
 	} else {
 		where = " in rule " + strconv.Itoa(i+1)
 	}
-	c := p.section(n, partRule, "a rule", where)
-	c.check()
 	if n.shape != mapping {
+		p.wrongShape(n, "a rule", "a map of settings")
 		return
 	}
+	c := &section{source: p.source, node: n, part: partRule, where: where} // of which there are so many that none is to be left behind
+	c.check()
 	p.ruleName(c, r.Name, where)
 	if v := c.get("match"); v != nil {
 		r.Match, r.MatchText = p.match(v, "match"), matchText(v)

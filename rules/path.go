@@ -46,6 +46,9 @@ func ReadPath(escaped string) (Path, error) {
 	if isNormalPath(escaped) {
 		return Path{Sent: escaped, Normal: escaped}, nil
 	}
+	if n := len(escaped) - 1; n > 0 && escaped[n] == '/' && isNormalPath(escaped[:n]) {
+		return Path{Sent: escaped, Normal: escaped[:n]}, nil
+	}
 	if escaped == "" {
 		return Path{Sent: "/", Normal: "/"}, nil
 	}

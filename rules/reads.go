@@ -6,12 +6,17 @@ import "slices"
 // route, balance or match reads; sorted, each once. What the rules have read must reach the
 // upstream, whatever a client names in Connection.
 func (s *Set) HeadersRead() []string {
-	names := s.namesRead(kindHeader, true)
-	for k, headers := range map[kind][]string{
-		kindCookie: {"Cookie"}, kindBasic: {"Authorization"}, kindJWT: {"Authorization"}, kindBody: {"Content-Encoding", "Content-Type"},
-	} {
-		if len(s.namesRead(k, true)) > 0 {
-			names = append(names, headers...)
+	var names []string
+	for _, a := range s.attributesRead(true) {
+		switch a.kind {
+		case kindHeader:
+			names = append(names, a.name)
+		case kindCookie:
+			names = append(names, "Cookie")
+		case kindBasic, kindJWT:
+			names = append(names, "Authorization")
+		case kindBody:
+			names = append(names, "Content-Encoding", "Content-Type")
 		}
 	}
 	slices.Sort(names)
@@ -22,21 +27,37 @@ func (s *Set) HeadersRead() []string {
 // on, or that make a client belong to a group; sorted, each once. Their values are somebody's key and not for a log.
 func (s *Set) QueryKeys() []string { return s.namesRead(kindQuery, false) }
 
-// namesRead returns the names of the attributes of kind k that keys and groups
-// use and, if wanted, matches.
+// namesRead returns the names of the attributes of kind k that keys and groups use
+// and, if wanted, matches; sorted, each once.
 func (s *Set) namesRead(k kind, matches bool) []string {
 	var names []string
-	note := func(a Attribute) {
-		if a.kind == k && (len(names) == 0 || names[len(names)-1] != a.name) { // thousands of rules may read the same
+	for _, a := range s.attributesRead(matches) {
+		if a.kind == k {
 			names = append(names, a.name)
 		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// attributesRead returns the attributes that keys and groups use and, if wanted,
+// matches; each once, in no order.
+func (s *Set) attributesRead(matches bool) []Attribute {
+	var list []Attribute
+	seen := map[Attribute]bool{}
+	note := func(a Attribute) {
+		if len(list) > 0 && list[len(list)-1] == a || seen[a] { // thousands of rules may read the same
+			return
+		}
+		list, seen[a] = append(list, a), true
 	}
 	var look func(m *Match)
 	look = func(m *Match) {
 		if m == nil || !matches {
 			return
 		}
-		for _, c := range m.Any {
+		for i := range m.Any {
+			c := &m.Any[i]
 			for _, is := range c.Values {
 				note(is.Attribute)
 			}
@@ -54,7 +75,9 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 		for _, a := range r.recipe.parts {
 			note(a)
 		}
-		note(r.recipe.missing.attr)
+		if a := r.recipe.missing.attr; a.kind != kindNone {
+			note(a)
+		}
 		look(r.match)
 	}
 	for _, r := range s.Routes {
@@ -65,6 +88,5 @@ func (s *Set) namesRead(k kind, matches bool) []string {
 	}
 	look(s.File.Exempt)
 	look(s.File.Block)
-	slices.Sort(names)
-	return slices.Compact(names)
+	return list
 }

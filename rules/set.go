@@ -49,7 +49,7 @@ type Rule struct {
 	Cost int64
 	// CostFrom, Count and Refund say what an answer changes: see Settle.
 	CostFrom      CostFrom
-	Count, Refund Returns
+	Count, Refund *Returns
 	// Closed says that a request is refused when the rule cannot decide, Open that
 	// it passes the rule by.
 	Closed, Open bool
@@ -63,8 +63,8 @@ type Rule struct {
 	DryRun, Switched bool
 	// Penalty is what repeated refusals earn.
 	Penalty PenaltySpec
-	// Reject is the answer to a request it refuses.
-	Reject Reject
+	// Reject is the answer to a request it refuses; rules that say the same may share one.
+	Reject *Reject
 	// Live holds what its plans have counted together, MaxKeys how many keys each
 	// of them remembers.
 	Live    *Live
@@ -290,6 +290,15 @@ func (s *Set) Rule(name string) *Rule {
 		return nil
 	}
 	return s.byName[name]
+}
+
+// near returns Rule(name), looked for at place i first: most rules are where they were
+// in the list before.
+func (s *Set) near(i int, name string) *Rule {
+	if s != nil && i < len(s.Rules) && s.Rules[i].Name == name {
+		return s.Rules[i]
+	}
+	return s.Rule(name)
 }
 
 // Tables returns all that counts something, to be swept.

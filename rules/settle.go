@@ -49,8 +49,6 @@ type CostFrom struct {
 
 // Returns says which answers give units back.
 type Returns struct {
-	// Set says that the file has the setting.
-	Set bool
 	// Statuses are those of the upstream's answers.
 	Statuses Statuses
 	// UpstreamError includes requests that got no answer from the upstream.
@@ -68,11 +66,11 @@ type Answer struct {
 }
 
 // Settles reports whether an answer can change what the rule charges.
-func (r *Rule) Settles() bool { return r.Count.Set || r.Refund.Set || r.CostFrom.Header != "" }
+func (r *Rule) Settles() bool { return r.Count != nil || r.Refund != nil || r.CostFrom.Header != "" }
 
 // Pending reports whether the units of a request are only used up, or not, by
 // its answer.
-func (r *Rule) Pending() bool { return r.Count.Set || r.Refund.Set }
+func (r *Rule) Pending() bool { return r.Count != nil || r.Refund != nil }
 
 // Settle returns how many of the n units a request has taken come back after its
 // answer; when negative, how many more are charged. A client whose side failed
@@ -81,9 +79,9 @@ func (r *Rule) Settle(n int64, a Answer) int64 {
 	switch {
 	case a.ClientFailed:
 		return 0
-	case r.Count.Set && !r.Count.Statuses.Has(a.Status): // no answer of the upstream, too
+	case r.Count != nil && !r.Count.Statuses.Has(a.Status): // no answer of the upstream, too
 		return n
-	case r.Refund.Set && (r.Refund.Statuses.Has(a.Status) || a.Status == 0 && r.Refund.UpstreamError):
+	case r.Refund != nil && (r.Refund.Statuses.Has(a.Status) || a.Status == 0 && r.Refund.UpstreamError):
 		return n
 	case r.CostFrom.Header != "" && a.Status != 0:
 		if cost, ok := r.CostFrom.read(a.Header); ok {

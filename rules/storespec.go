@@ -135,7 +135,7 @@ func (r *RuleSpec) shared(spec *PlanSpec, tier, identity string, zone *limit.Zon
 	sum := sha256.Sum256([]byte(tier + "\n" + identity))
 	s, err := limit.NewShared(r.Name+":"+base64.RawURLEncoding.EncodeToString(sum[:6]), n)
 	if err == nil {
-		s.Returns = r.Count.Set || r.Refund.Set || r.CostFrom.Header != ""
+		s.Returns = r.Count != nil || r.Refund != nil || r.CostFrom.Header != ""
 	}
 	return s, err
 }

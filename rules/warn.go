@@ -57,6 +57,12 @@ func (p *parser) index() {
 		routes[i] = f.Routes[i].Match
 	}
 	f.byRule, f.byRoute = newIndex(rules), newIndex(routes)
+	const enough = 8
+	for i := range f.Rules {
+		if r := &f.Rules[i]; r.Match == nil && len(p.always) < enough {
+			p.always = append(p.always, r)
+		}
+	}
 }
 
 func (p *parser) warnAt(n *node, hint, format string, args ...any) {
@@ -201,7 +207,7 @@ func (p *parser) warnRule(r *RuleSpec) {
 		p.warn(r.KeyPos, 1, "add a rule for them, or use missing: ip",
 			"missing: skip, and no other rule is on the same requests: without %s they are not limited at all", NewRecipe(r.Key, r.Missing, 0))
 	}
-	if stand, falls := r.Missing.Attribute(); r.Count.Set && falls && stand == (Attribute{kind: kindIP}) && slices.ContainsFunc(r.Key, Attribute.InBody) {
+	if stand, falls := r.Missing.Attribute(); r.Count != nil && falls && stand == (Attribute{kind: kindIP}) && slices.ContainsFunc(r.Key, Attribute.InBody) {
 		p.warn(r.KeyPos, 1, "add missing: reject, or missing: skip where another rule counts them",
 			"count with %s, and missing: ip: all who are behind one address share %s as soon as their requests come without it", NewRecipe(r.Key, r.Missing, 0), r.Limit)
 	}
@@ -249,6 +255,11 @@ func roughSize(n float64) string {
 // covered reports whether another rule that is good, and enforced, applies to
 // all requests r applies to.
 func (p *parser) covered(r *RuleSpec, good func(*RuleSpec) bool) bool {
+	for _, o := range p.always { // most files have one that will do
+		if o.Name != r.Name && !o.DryRun && good(o) {
+			return true
+		}
+	}
 	p.owners = p.file.byRule.mayCover(r.Match, &p.asked, p.owners)
 	for _, i := range p.owners {
 		o := &p.file.Rules[i]

@@ -133,9 +133,9 @@ func newRuleExplanation(e *rules.Explanation, tries []proxy.Try) ruleExplanation
 	}
 	switch {
 	case !r.Applies:
-	case e.Rule.Count.Set:
+	case e.Rule.Count != nil:
 		r.Settles = "only answers " + e.Rule.Count.Statuses.String() + " count"
-	case e.Rule.Refund.Set:
+	case e.Rule.Refund != nil:
 		r.Settles = e.Rule.Refund.String() + " give it back"
 	case e.Rule.CostFrom.Header != "":
 		r.Settles = fmt.Sprintf("%s of its answer says more, at most %d", e.Rule.CostFrom.Header, e.Rule.CostFrom.Max)

@@ -261,6 +261,7 @@ type pair struct {
 	ends          limit.Instant // when the store may forget the key; 0 when it has none
 	server        *redistest.Server
 	span          time.Duration // about which time goes by, beside that of waits
+	pending       bool          // whether units may come back by themselves, as it is after an edit of count
 }
 
 type holding struct {
@@ -281,6 +282,7 @@ func TestStoreDecidesLikeMemory(t *testing.T) {
 		if s.penalty != nil {
 			p.span = p.store.shared.Penalty.Max
 		}
+		p.pending = rapid.Bool().Draw(r, "counts")
 		p.store.shared.Returns = true // which a claim of a rule that gives nothing back is not
 		p.now = start.Add(time.Duration(rapid.Int64Range(0, 5000).Draw(r, "phase")) * us)
 		for range rapid.IntRange(1, 20).Draw(r, "events") {
@@ -360,8 +362,13 @@ func (p *pair) remember(r *rapid.T) {
 }
 
 func (p *pair) take(r *rapid.T, n int64) {
-	m, _, mine := p.memory.at.ask(p.now, p.memory.claim(key(1), n))
-	s, _, theirs := p.store.at.ask(p.now, p.store.claim(key(1), n))
+	c, d := p.memory.claim(key(1), n), p.store.claim(key(1), n)
+	if p.pending && n > 0 {
+		c.Pending = rapid.Bool().Draw(r, "pending")
+		d.Pending = c.Pending
+	}
+	m, _, mine := p.memory.at.ask(p.now, c)
+	s, _, theirs := p.store.at.ask(p.now, d)
 	want, got := mine[0].Result, theirs[0].Result
 	if !cmp.Equal(got, inMicros(want)) || mine[0].Blocked != theirs[0].Blocked {
 		r.Fatalf("%s %+v: take %d at %v, blocked %v, in the store %v (-memory +store):\n%s", p.set.name, p.store.shared.Terms, n, p.now.Sub(start),

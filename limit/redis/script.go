@@ -43,6 +43,9 @@ var penaltyLua string
 //go:embed slots.lua
 var slotsLua string
 
+//go:embed turn.lua
+var turnLua string
+
 //go:embed queue.lua
 var queueLua string
 
@@ -52,8 +55,11 @@ var oneLua string
 //go:embed onelog.lua
 var onelogLua string
 
-//go:embed onepenalty.lua
-var onepenaltyLua string
+//go:embed onequeue.lua
+var onequeueLua string
+
+//go:embed oneslot.lua
+var oneslotLua string
 
 //go:embed take.lua
 var takeLua string
@@ -99,8 +105,7 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 // newScripts returns the scripts with a time that this text makes.
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
-	queues := bucketLua + bucketbackLua + queueLua
-	all := head + queues + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
+	all := head + bucketLua + turnLua + bucketbackLua + queueLua + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
 	s := scripts{
 		take:    newScript(all + slotsLua + takeLua),
 		penalty: newScript(all + slotsLua + penaltyLua + takeLua),
@@ -109,25 +114,23 @@ func newScripts(clock string, slack time.Duration) scripts {
 		renew:   newScript(head + renewLua),
 		probe:   newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
 	}
-	s.one[limit.TokenBucket] = newScript(head + bucketLua + oneLua)
-	s.one[limit.FixedWindow] = newScript(head + fixedLua + oneLua)
-	s.one[limit.SlidingWindow] = newScript(head + slidingLua + oneLua)
-	s.one[limit.SlidingLog] = newScript(head + onelogLua + logLua + takeLua)
-	s.one[limit.Concurrency] = newScript(head + slotsLua + takeLua)
-	s.one[limit.LeakyBucket] = newScript(head + queues + takeLua)
-	s.one[limit.PatientBucket] = s.one[limit.LeakyBucket]
-	s.one[limit.CalendarWindow] = newScript(head + calendarLua + oneLua)
-	for algorithm, text := range map[limit.Algorithm]string{ // all with the bucket that counts refusals
-		limit.TokenBucket:    bucketLua + onepenaltyLua + bucketbackLua,
-		limit.FixedWindow:    fixedLua + onepenaltyLua + bucketLua + windowsbackLua,
-		limit.SlidingWindow:  slidingLua + onepenaltyLua + bucketLua + windowsbackLua,
-		limit.CalendarWindow: calendarLua + onepenaltyLua + bucketLua + windowsbackLua,
-		limit.SlidingLog:     logLua + bucketLua,
-		limit.Concurrency:    slotsLua + bucketLua,
-		limit.LeakyBucket:    queues,
-		limit.PatientBucket:  queues,
+	// What is needed for the usual request comes first, and costs nothing else.
+	queue := bucketLua + turnLua + onequeueLua + bucketbackLua + queueLua
+	for algorithm, text := range map[limit.Algorithm][2]string{ // and what the bucket that counts refusals needs
+		limit.TokenBucket:    {bucketLua + oneLua + bucketbackLua},
+		limit.FixedWindow:    {fixedLua + oneLua + windowsbackLua, bucketLua},
+		limit.SlidingWindow:  {slidingLua + oneLua + windowsbackLua, bucketLua},
+		limit.CalendarWindow: {calendarLua + oneLua + windowsbackLua, bucketLua},
+		limit.SlidingLog:     {logLua, bucketLua},
+		limit.Concurrency:    {oneslotLua + slotsLua, bucketLua},
+		limit.LeakyBucket:    {queue},
+		limit.PatientBucket:  {queue},
 	} {
-		s.penaltyOne[algorithm] = newScript(head + text + penaltyLua + takeLua)
+		s.penaltyOne[algorithm] = newScript(head + text[0] + text[1] + penaltyLua + takeLua)
+		if algorithm == limit.SlidingLog {
+			text[0] = onelogLua + logLua
+		}
+		s.one[algorithm] = newScript(head + text[0] + takeLua)
 	}
 	return s
 }

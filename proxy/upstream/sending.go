@@ -24,8 +24,13 @@ const (
 // errUnwanted says that the server answered without asking for the body.
 var errUnwanted = errors.New("the server wants no body")
 
-// writers are what requests with a body are written through.
-var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 4<<10) }}
+// writers are what requests with a body are written through, chunkWriters those
+// with one of unknown length: there a chunk goes out in one piece with what is
+// around it. net/http reads 32 KiB for each.
+var (
+	writers      = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 4<<10) }}
+	chunkWriters = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10+64) }}
+)
 
 // sending sends a request with its body, in a goroutine of its own. It is that
 // body, too.
@@ -75,7 +80,11 @@ func expects(req *http.Request) bool {
 // run writes the request.
 func (s *sending) run() {
 	defer close(s.done)
-	w := writers.Get().(*bufio.Writer)
+	pool := &writers
+	if s.req.ContentLength < 0 {
+		pool = &chunkWriters
+	}
+	w := pool.Get().(*bufio.Writer)
 	w.Reset(s)
 	err := s.req.Write(w)
 	if err == nil {
@@ -85,7 +94,7 @@ func (s *sending) run() {
 		err = s.letGo()
 	}
 	w.Reset(nil)
-	writers.Put(w)
+	pool.Put(w)
 	s.err = err
 	s.mu.Lock()
 	refused := s.link.writeErr != nil
@@ -124,9 +133,7 @@ func (s *sending) Write(p []byte) (int, error) {
 
 // ReadFrom writes what r gives, in pieces larger than a bufio.Writer would make.
 func (s *sending) ReadFrom(r io.Reader) (int64, error) {
-	buf := buffers.Get()
-	defer buffers.Put(buf)
-	return io.CopyBuffer(struct{ io.Writer }{s}, r, buf)
+	return copyBody(s, r)
 }
 
 // letGo sends what is held, and nothing is held from then on.

@@ -70,8 +70,8 @@ func (a *Against) Add(rec *Record, now, then Outcome) {
 // Finish completes the figures. other is the Run by the other file.
 func (a *Against) Finish(other *Report, top int) {
 	a.Rules = other.Rules
-	for i := range a.now.rows {
-		n := &a.now.rows[i]
+	for i := range a.now.n {
+		n := a.now.row(i)
 		if t := a.then.find(n.key, netip.IPv6Unspecified()); t != nil {
 			switch {
 			case n.most > 0 && t.most == 0:

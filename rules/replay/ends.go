@@ -108,7 +108,7 @@ func (e *ends) blank() *end {
 func (x *end) outcome(c *limit.Claim) int64 {
 	r := x.rule.rule
 	if x.refused { // nobody knows what the answer would have been
-		if r.Count.Set {
+		if r.Count != nil {
 			return c.N
 		}
 		return 0

@@ -72,7 +72,7 @@ func (f *field) set(b []byte, r *Record, s *scratch, c *reading) (err error) {
 		}
 		r.At, err = checkTime(t)
 	case fieldMethod:
-		r.Method = text(b)
+		r.setMethod(b)
 	case fieldTarget:
 		r.setTarget(b)
 	case fieldPath:
@@ -83,7 +83,7 @@ func (f *field) set(b []byte, r *Record, s *scratch, c *reading) (err error) {
 		}
 	case fieldHost:
 		if !isDash(b) {
-			r.Host = text(b)
+			r.more().Host = text(b)
 		}
 	case fieldDuration, fieldPart:
 		if isDash(b) || string(b) == "-1" {
@@ -126,8 +126,8 @@ func (s *scratch) finish(r *Record) error {
 	}
 	if r.Target == "" {
 		r.NoRequest = true
-	} else if r.Method == "" && !r.NoRequest {
-		r.Method = "GET"
+	} else if r.Method() == "" && !r.NoRequest {
+		r.method = codeOf("GET")
 	}
 	return nil
 }
@@ -136,13 +136,13 @@ func (s *scratch) finish(r *Record) error {
 func isDash(b []byte) bool { return len(b) == 0 || len(b) == 1 && b[0] == '-' }
 
 // parseStatus reads a status of three digits. HAProxy writes -1, Envoy 0, for none.
-func parseStatus(b []byte) (int32, error) {
+func parseStatus(b []byte) (int16, error) {
 	if len(b) == 3 {
 		if n, ok := digits(b); ok {
 			if n < 100 {
 				n = 0 // nginx writes 000 where nothing was answered
 			}
-			return int32(n), nil
+			return int16(n), nil
 		}
 	}
 	if isDash(b) || string(b) == "-1" || string(b) == "0" {
@@ -172,7 +172,7 @@ func (r *Record) request(b []byte) {
 			}
 		}
 	}
-	r.Method = text(b[:method])
+	r.setMethod(b[:method])
 	r.setTarget(target)
 }
 
@@ -188,7 +188,7 @@ func (r *Record) setTarget(b []byte) {
 		if i := strings.IndexAny(rest, "/?"); i >= 0 {
 			host, after = rest[:i], rest[i:]
 		}
-		r.Host = host
+		r.more().Host = host
 		if after[0] == '?' {
 			after = "/" + after
 		}

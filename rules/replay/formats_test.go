@@ -142,7 +142,7 @@ func said(r *Record) string {
 	if v, ok := r.header("User-Agent"); ok {
 		agent = v
 	}
-	return fmt.Sprintf("%s %v %s %s %s %d %s %s %s %s", at, r.Client, r.Method, dash(r.Host), r.Target, r.Status, duration, dash(r.User), dash(r.Forwarded), agent)
+	return fmt.Sprintf("%s %v %s %s %s %d %s %s %s %s", at, r.Client, r.Method(), dash(r.Host), r.Target, r.Status, duration, dash(r.User), dash(r.Forwarded), agent)
 }
 
 // read reads a line as a format.
@@ -329,9 +329,9 @@ func FuzzLine(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			r.File = &File{Name: "log", Format: format}
+			r.page.begin(&File{Name: "log", Format: format})
 			if r.Count > 1000 {
-				r.Count = 1000
+				r.more().Count = 1000
 			}
 			s.Do([]*Record{r}, nil)
 		}

@@ -93,9 +93,9 @@ func (r *Record) caddyRequest(c *cursor, w *wanted) {
 		case "remote_addr": // before Caddy 2.5
 			r.setClient(c, c.text())
 		case "method":
-			r.Method = text(c.text())
+			r.setMethod(c.text())
 		case "host":
-			r.Host = text(c.text())
+			r.more().Host = text(c.text())
 		case "uri":
 			r.setTarget(c.text())
 		case "headers":
@@ -183,10 +183,10 @@ func parseTraefik(line []byte, r *Record, in *reading) error {
 		case "ClientUsername":
 			user = c.scalar()
 		case "RequestMethod":
-			r.Method = text(c.text())
+			r.setMethod(c.text())
 		case "RequestHost", "RequestAddr":
 			if v := c.text(); r.Host == "" {
-				r.Host = text(v)
+				r.more().Host = text(v)
 			}
 		case "RequestPath":
 			r.setTarget(c.text())

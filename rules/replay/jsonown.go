@@ -23,9 +23,9 @@ func parseOwn(line []byte, r *Record, _ *reading) error {
 		case "client":
 			r.setClient(&c, c.text())
 		case "method":
-			r.Method = text(c.text())
+			r.setMethod(c.text())
 		case "host":
-			r.Host = text(c.text())
+			r.more().Host = text(c.text())
 		case "path":
 			r.setTarget(c.text())
 		case "path_cut":
@@ -50,7 +50,7 @@ func parseOwn(line []byte, r *Record, _ *reading) error {
 		case "rules":
 			o.readRules(&c)
 		case "count":
-			r.Count = c.whole()
+			r.more().Count = c.whole()
 		default:
 			c.skip()
 		}

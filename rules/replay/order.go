@@ -1,10 +1,6 @@
 package replay
 
-import (
-	"container/heap"
-
-	"gateway/limit"
-)
+import "gateway/limit"
 
 // window is how many lines are held back to bring them into the order of their
 // instants: logs are written as requests end.
@@ -28,6 +24,7 @@ type order struct {
 // itself is not in the caches any more when its turn comes.
 type waiting struct {
 	at   limit.Instant
+	seq  uint64
 	size int // of its texts
 	rec  *Record
 }
@@ -37,7 +34,7 @@ func (w *waiting) before(o *waiting) bool {
 	if w.at != o.at {
 		return w.at < o.at
 	}
-	return w.rec.Seq < o.rec.Seq
+	return w.seq < o.seq
 }
 
 // oddOnes are a heap; of two alike the one that came first is first.
@@ -51,31 +48,65 @@ type oddOne struct {
 	came uint64
 }
 
-func (o *oddOnes) Len() int { return len(o.list) }
-func (o *oddOnes) Less(i, j int) bool {
-	a, b := &o.list[i], &o.list[j]
-	return a.before(&b.waiting) || !b.before(&a.waiting) && a.came < b.came
+func (a *oddOne) before(b *oddOne) bool {
+	return a.waiting.before(&b.waiting) || !b.waiting.before(&a.waiting) && a.came < b.came
 }
-func (o *oddOnes) Swap(i, j int) { o.list[i], o.list[j] = o.list[j], o.list[i] }
-func (o *oddOnes) Push(x any)    { o.list = append(o.list, x.(oddOne)) }
-func (o *oddOnes) Pop() any {
-	last := o.list[len(o.list)-1]
-	o.list[len(o.list)-1] = oddOne{}
-	o.list = o.list[:len(o.list)-1]
-	return last
+
+// push takes one in. It is container/heap's, which would allocate for each.
+func (o *oddOnes) push(w waiting) {
+	o.next++
+	one := oddOne{w, o.next}
+	i := len(o.list)
+	for o.list = append(o.list, one); i > 0; {
+		up := (i - 1) / 2
+		if !one.before(&o.list[up]) {
+			break
+		}
+		o.list[i] = o.list[up]
+		i = up
+	}
+	o.list[i] = one
+}
+
+// pop hands out the first; there must be one.
+func (o *oddOnes) pop() waiting {
+	first := o.list[0].waiting
+	n := len(o.list) - 1
+	last := o.list[n]
+	o.list[n] = oddOne{}
+	o.list = o.list[:n]
+	if n == 0 {
+		return first
+	}
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= n {
+			break
+		}
+		if down+1 < n && o.list[down+1].before(&o.list[down]) {
+			down++
+		}
+		if !o.list[down].before(&last) {
+			break
+		}
+		o.list[i] = o.list[down]
+		i = down
+	}
+	o.list[i] = last
+	return first
 }
 
 func newOrder() *order { return &order{queue: make([]waiting, 1024)} }
 
-// Len returns how many wait.
+// len returns how many wait.
 func (o *order) len() int { return o.n + len(o.odd.list) }
 
 // add takes a record in.
 func (o *order) add(w waiting) {
 	o.bytes += w.size
 	if o.n > 0 && w.before(&o.last) {
-		o.odd.next++
-		heap.Push(&o.odd, oddOne{w, o.odd.next})
+		o.odd.push(w)
 		return
 	}
 	if o.n == len(o.queue) {
@@ -100,8 +131,8 @@ func (o *order) take() waiting {
 }
 
 func (o *order) first() waiting {
-	if len(o.odd.list) > 0 && (o.n == 0 || o.odd.list[0].before(o.at(0))) {
-		return heap.Pop(&o.odd).(oddOne).waiting
+	if len(o.odd.list) > 0 && (o.n == 0 || o.odd.list[0].waiting.before(o.at(0))) {
+		return o.odd.pop()
 	}
 	if o.n == 0 {
 		return waiting{}

@@ -1,49 +1,67 @@
 package replay
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
-// page is a row of Records and their texts. Tens of thousands of lines are read
-// between a line's being read and its being decided, so it has left the caches by
-// then; memory that is used in one direction comes back without a wait.
+// page is a row of Records of one file, and their texts. Tens of thousands of lines
+// are read between a line's being read and its being decided, so it has left the
+// caches by then; memory that is used in one direction comes back without a wait.
 type page struct {
 	records []Record
 	used    int
+	file    *File
+	format  *Format // of the file, which is written to with each line
 	texts   []byte
 	more    []Details    // of each record, once one of them has some
 	none    Details      // of those that have none
-	size    int          // of the texts of the record that was read last
+	size    int          // of what the record takes that was read last, beside itself
+	held    int          // the same, of all
 	out     atomic.Int32 // records that have not been given back
 }
 
 const (
 	pageRecords = 512
 	fewTexts    = 16 << 10 // bytes that a page has for texts at first
-	mostTexts   = 1 << 20  // and keeps for the next lines: one odd line must not make it big for ever
+	mostTexts   = 1 << 20  // and at most, but for its last line
 )
 
 func newPage() *page { return newPageOf(pageRecords) }
 
 func newPageOf(records int) *page {
-	p := &page{records: make([]Record, records), texts: make([]byte, 0, fewTexts), none: Details{Duration: -1}}
-	p.again()
+	p := &page{records: make([]Record, records), texts: make([]byte, 0, fewTexts)}
+	p.none = Details{Duration: -1, Count: 1, page: p}
+	p.begin(nil)
 	return p
 }
 
-// again makes a page ready whose records have all been given back.
-func (p *page) again() {
-	p.used = 0
-	p.out.Store(int32(len(p.records)))
-	if cap(p.texts) > mostTexts {
-		p.texts = make([]byte, 0, fewTexts)
+// begin makes p ready for lines of a file; all its records have been given back.
+func (p *page) begin(f *File) {
+	if p.held > mostTexts { // odd lines must not make it big for ever
+		clear(p.records)
+		p.texts, p.more = make([]byte, 0, fewTexts), nil
 	}
-	p.texts = p.texts[:0]
+	if p.file = f; f != nil {
+		p.format = f.Format
+	}
+	p.used, p.held, p.texts = 0, 0, p.texts[:0]
+	p.out.Store(int32(len(p.records)))
 }
+
+// end says that p gets no more records, and reports whether all that it got have been
+// given back already.
+func (p *page) end() (free bool) { return p.givenBack(len(p.records) - p.used) }
+
+// givenBack notes that n records have been given back, and reports whether these are
+// the last of all.
+func (p *page) givenBack(n int) (free bool) { return n > 0 && p.out.Add(-int32(n)) == 0 }
 
 // read reads a line, which stays as it is and may be overwritten afterwards, into
 // the next Record of p. That is free again until take takes it.
 func (p *page) read(f *Format, line []byte, c *reading) (*Record, error) {
 	r := &p.records[p.used]
-	*r = Record{Count: 1, Details: &p.none, page: p}
+	*r = Record{Details: &p.none}
 	p.size = 0
 	if f.plain {
 		if err := f.parse(line, r, c); err != nil {
@@ -57,7 +75,19 @@ func (p *page) read(f *Format, line []byte, c *reading) (*Record, error) {
 			return nil, err
 		}
 	}
+	if r.Details != &p.none {
+		p.size += r.Details.bytes()
+	}
 	return r, nil
+}
+
+// bytes is what d takes for each part of its lists.
+func (d *Details) bytes() int {
+	n := (len(d.headers) + len(d.answers)) * int(unsafe.Sizeof(headerValue{}))
+	if d.Own != nil {
+		n += len(d.Own.Rules) * int(unsafe.Sizeof(OwnRule{}))
+	}
+	return n
 }
 
 // details returns empty Details for the record that is being read.
@@ -66,15 +96,18 @@ func (p *page) details() *Details {
 		p.more = make([]Details, len(p.records))
 	}
 	d := &p.more[p.used]
-	*d = Details{Duration: -1, headers: d.headers[:0], answers: d.answers[:0], own: d.own}
+	*d = Details{Duration: -1, Count: 1, headers: d.headers[:0], answers: d.answers[:0], own: d.own, page: p}
 	return d
 }
 
 // take takes the Record that read has read.
-func (p *page) take() { p.used++ }
+func (p *page) take() {
+	p.used++
+	p.held += p.size
+}
 
-// full says that p has no Record left.
-func (p *page) full() bool { return p.used == len(p.records) }
+// full says that p has no room left.
+func (p *page) full() bool { return p.used == len(p.records) || p.held > mostTexts }
 
 // room makes room for a text of n bytes. Those so far stay where they are.
 func (p *page) room(n int) {
@@ -94,23 +127,20 @@ func (p *page) copied(b []byte) []byte {
 
 // keep makes the texts of r last as long as the records of p.
 func (p *page) keep(r *Record) {
-	if known := methodText(r.Method); known != "" {
-		r.Method = known
-	} else {
-		p.keepText(&r.Method)
-	}
 	p.keepText(&r.Target)
-	p.keepText(&r.Host)
-	if r.Details == &p.none {
+	d := r.Details
+	if d == &p.none {
 		return
 	}
-	p.keepText(&r.Forwarded)
-	p.keepText(&r.User)
-	for i := range r.headers {
-		p.keepText(&r.headers[i].value)
+	p.keepText(&d.Host)
+	p.keepText(&d.method)
+	p.keepText(&d.Forwarded)
+	p.keepText(&d.User)
+	for i := range d.headers {
+		p.keepText(&d.headers[i].value)
 	}
-	for i := range r.answers {
-		p.keepText(&r.answers[i].value)
+	for i := range d.answers {
+		p.keepText(&d.answers[i].value)
 	}
 }
 
@@ -123,25 +153,4 @@ func (p *page) keepText(s *string) {
 	p.texts = append(p.texts, *s...)
 	p.size += len(*s)
 	*s = text(p.texts[n:])
-}
-
-// methodText returns the method of that name out of a line, if it is a usual one.
-func methodText(s string) string {
-	switch s {
-	case "GET":
-		return "GET"
-	case "POST":
-		return "POST"
-	case "HEAD":
-		return "HEAD"
-	case "PUT":
-		return "PUT"
-	case "DELETE":
-		return "DELETE"
-	case "OPTIONS":
-		return "OPTIONS"
-	case "PATCH":
-		return "PATCH"
-	}
-	return ""
 }

@@ -15,6 +15,7 @@ type pattern struct {
 	tail  string // after the last field
 	loose bool   // more fields may follow
 	clf   bool   // it begins as lines of nginx and Apache do
+	ends  bool   // it ends as their combined ones do, of which nobody wants the headers
 }
 
 // item is a field and the text before it.
@@ -66,16 +67,23 @@ func (p *pattern) parse(line []byte, r *Record, c *reading) error {
 	i, first := 0, 0
 	if p.clf {
 		if i = clfHead(line, r, c); i > 0 {
+			if p.ends && combinedTail(line[i:], p.loose) {
+				return s.finish(r)
+			}
 			first = clfItems
 		}
 	}
 	for n := first; n < len(p.items); n++ {
 		it := &p.items[n]
-		if len(line)-i < len(it.before) || string(line[i:i+len(it.before)]) != it.before {
-			return fmt.Errorf("column %d: no %s before %s", i+1, quoteText(it.before), it.text)
+		// What comes before another field has been found as the end of the one before that.
+		if n == 0 && !hasPrefix(line, it.before) {
+			return fmt.Errorf("column 1: no %s before %s", quoteText(it.before), it.text)
 		}
 		i += len(it.before)
-		end := endOf(line[i:], it.after, it.quoted, p.loose)
+		end := it.plainEnd(line[i:])
+		if end < 0 {
+			end = endOf(line[i:], it.after, it.quoted, p.loose)
+		}
 		if end < 0 {
 			return fmt.Errorf("column %d: %s does not end", i+1, it.text)
 		}
@@ -116,9 +124,25 @@ func (p *pattern) keepOnly(w *wanted) {
 			f.kind = fieldSkip
 		}
 	}
+	p.ends = p.clf && p.endsCombined()
 }
 
 func quoteText(s string) string { return fmt.Sprintf("%q", s) }
+
+func hasPrefix(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
+
+// plainEnd is endOf for what nearly all lines have, where nothing is escaped in quotes;
+// or -1, which says nothing.
+func (it *item) plainEnd(b []byte) int {
+	if !it.quoted {
+		return -1
+	}
+	n := bytes.IndexByte(b, '"')
+	if n < 0 || n > 0 && b[n-1] == '\\' || !hasPrefix(b[n:], it.after) {
+		return -1
+	}
+	return n
+}
 
 // endOf returns how long the value at the beginning of b is, which after follows;
 // or -1. A value that may be the last of a longer line ends at a space.

@@ -51,24 +51,27 @@ type Reader struct {
 	bytes, lines atomic.Int64
 
 	// For the goroutine that reads, until full is closed.
-	page      *page
 	uncounted int64
 	unread    []Unread
 	late      int64
 	last      limit.Instant
+	handing   int // bytes of the batch
 }
 
 // batch is how many records are handed over at once: so many that it hardly matters
-// how long a goroutine takes to wake up.
-const batch = 1 << 13
+// how long a goroutine takes to wake up. batchBytes is of their texts.
+const (
+	batch      = 1 << 11
+	batchBytes = 4 << 20
+)
 
 // Open opens logs and finds out what they are. Its error says which file is the
 // matter, and what to do.
 func Open(names []string, o Options) (*Reader, error) {
 	r := &Reader{
 		stdin: o.Stdin, wants: newWanted(o.Headers, o.Answers), formats: newFormats(),
-		full: make(chan []*Record, 2), lists: make(chan []*Record, 4), pages: make(chan *page, 2*(window+1)/pageRecords),
-		stop: make(chan struct{}), done: make(chan struct{}), page: newPage(),
+		full: make(chan []*Record, 2), lists: make(chan []*Record, 4), pages: make(chan *page, 4*batch/pageRecords),
+		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	var given *Format
 	if o.Pattern != "" {
@@ -121,7 +124,7 @@ func (r *Reader) begin(f *File) error {
 	f.Format = format
 	f.reading.wants = r.wants
 	for _, line := range sample {
-		if rec, err := r.page.read(format, line, &f.reading); err == nil {
+		if rec, err := newPageOf(1).read(format, line, &f.reading); err == nil {
 			f.begin = rec.At
 			break
 		}
@@ -173,15 +176,12 @@ func (r *Reader) Next() ([]*Record, error) {
 // Free gives back what Next returned.
 func (r *Reader) Free(b []*Record) {
 	for i := 0; i < len(b); {
-		p, n := b[i].page, int32(0)
+		p, n := b[i].page, 0
 		for ; i < len(b) && b[i].page == p; i++ {
 			n++
 		}
-		if p.out.Add(-n) == 0 {
-			select {
-			case r.pages <- p:
-			default: // more than ever come back at once; the collector takes it
-			}
+		if p.givenBack(n) {
+			r.freed(p)
 		}
 	}
 	select {
@@ -306,14 +306,14 @@ func (r *Reader) read(f *File) waiting {
 		line, whole, err := f.in.next()
 		switch {
 		case err == nil, errors.Is(err, errLong):
-		case errors.Is(err, io.EOF):
-			f.in.close()
-			f.in = nil
-			return waiting{}
 		default:
-			f.Damage = fmt.Sprintf("%s:%d: the file cannot be read any further: %v", f.Name, f.line+1, err)
+			if !errors.Is(err, io.EOF) {
+				f.Damage = fmt.Sprintf("%s:%d: the file cannot be read any further: %v", f.Name, f.line+1, err)
+			}
 			f.in.close()
 			f.in = nil
+			r.left(f.page)
+			f.page = nil
 			return waiting{}
 		}
 		f.line++
@@ -327,13 +327,16 @@ func (r *Reader) read(f *File) waiting {
 		}
 		if err == nil {
 			var rec *Record
-			if rec, err = r.slot().read(f.Format, line, &f.reading); err == nil {
+			p := r.slot(f)
+			if rec, err = p.read(f.Format, line, &f.reading); err == nil {
 				err = rec.check(whole || !f.Format.openEnd)
 			}
 			if err == nil {
-				rec.File, rec.Line = f, f.line
-				r.page.take()
-				return waiting{rec.At, r.page.size, rec}
+				if rec.Own != nil {
+					rec.Own.Line = f.line
+				}
+				p.take()
+				return waiting{rec.At, rec.Seq, p.size, rec}
 			}
 		}
 		f.Unread++
@@ -367,18 +370,36 @@ func (r *Record) check(whole bool) error {
 	return nil
 }
 
-// slot returns the page that the next record goes to.
-func (r *Reader) slot() *page {
-	if !r.page.full() {
-		return r.page
+// slot returns the page that the next record of a file goes to.
+func (r *Reader) slot(f *File) *page {
+	p := f.page
+	if p != nil && !p.full() {
+		return p
 	}
+	r.left(p)
 	select {
-	case r.page = <-r.pages:
-		r.page.again()
+	case p = <-r.pages:
 	default:
-		r.page = newPage()
+		p = newPage()
 	}
-	return r.page
+	p.begin(f)
+	f.page = p
+	return p
+}
+
+// left leaves a page, if there is one, to who has its records.
+func (r *Reader) left(p *page) {
+	if p != nil && p.end() {
+		r.freed(p)
+	}
+}
+
+// freed takes back a page whose records have all been given back.
+func (r *Reader) freed(p *page) {
+	select {
+	case r.pages <- p:
+	default: // more than ever come back at once; the collector takes it
+	}
 }
 
 // list returns an empty list for records to be handed over.
@@ -398,9 +419,10 @@ func (r *Reader) emit(out *[]*Record, w waiting) bool {
 	}
 	r.last = max(r.last, w.at)
 	*out = append(*out, w.rec)
-	if len(*out) < batch {
+	if r.handing += w.size; len(*out) < batch && r.handing < batchBytes {
 		return true
 	}
+	r.handing = 0
 	select {
 	case r.full <- *out:
 	case <-r.stop:

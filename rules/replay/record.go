@@ -11,33 +11,30 @@ import (
 // Record is what a line of a log says of one request, or of several alike. Its
 // texts are valid until it is given back with Reader.Free.
 //
-// It has what every decision needs, and fills two lines of a cache.
+// It has what every decision needs, and fills one line of a cache.
 type Record struct {
-	// File and Line are where it stands; lines count from 1.
-	File *File
-	Line int64
 	// At is when the request began, as far as the log tells.
 	At limit.Instant
-	// Method, Target (path and query as sent) and Host are the client's words. Host
-	// is "" where the log does not say.
-	Method, Target, Host string
 	// Client is the address that the log names.
 	Client netip.Addr
-	// Count is how many requests the line stands for.
-	Count int64
+	// Target is the path and the query in the client's words.
+	Target string
+	// Details are to be read only, but through more.
+	*Details
 	// Status is that of the answer; 0 when it is not known, or there was none.
-	Status int32
+	Status int16
+	method methodCode
 	// NoRequest says that the line tells of something else than a request that can be
 	// decided: a TLS handshake on a plain port, a connection without a word.
 	NoRequest bool
-	// Details are to be read only, but through more.
-	*Details
-
-	page *page // where it is, with its texts
 }
 
 // Details are what only some lines say of a request.
 type Details struct {
+	// Host is in the client's words; "" where the log does not say.
+	Host string
+	// Count is how many requests the line stands for.
+	Count int64
 	// Seq is the order of the decisions of one process, 0 where the log has none.
 	Seq uint64
 	// Duration is that of the request; negative when it is not known.
@@ -51,12 +48,20 @@ type Details struct {
 	headers []headerValue // of the request, as far as somebody wants them
 	answers []headerValue // of the answer
 	own     *Own          // memory for Own
+	method  string        // one without a code
+	page    *page         // where the record is, with its texts
 }
+
+// File is the log where r stands.
+func (r *Record) File() *File { return r.page.file }
+
+// format is what its line is.
+func (r *Record) format() *Format { return r.page.format }
 
 // more returns the details of r to be written.
 func (r *Record) more() *Details {
-	if r.Details == &r.page.none {
-		r.Details = r.page.details()
+	if p := r.page; r.Details == &p.none {
+		r.Details = p.details()
 	}
 	return r.Details
 }
@@ -73,6 +78,8 @@ type Own struct {
 	// PathCut says that the line does not hold all of the path; Rules are then all
 	// that applied, and those only.
 	PathCut bool
+	// Line is the number of the line, from 1 on.
+	Line int64
 	// Rules are the rules that applied and that a line does not tell of otherwise.
 	Rules []OwnRule
 }
@@ -106,7 +113,7 @@ func (r *Record) setStatus(n int64) {
 	if n < 0 || n > 999 {
 		n = -1
 	}
-	r.Status = int32(n)
+	r.Status = int16(n)
 }
 
 // headerValue is a header field under its canonical name.
@@ -123,7 +130,7 @@ func (r *Record) ours() *Own {
 	return d.own
 }
 
-// Weight is how many requests the record stands for.
+// weight is how many requests the record stands for.
 func (r *Record) weight() int64 { return max(1, r.Count) }
 
 // text returns b as a string without a copy. b is a line that is being read, or part

@@ -271,12 +271,12 @@ func (r *ruleRun) top(s *Run, n int) (list []TopKey) {
 
 // busiest returns how much keys asked for in their busiest period.
 func (r *ruleRun) busiest(s *Run) *Busiest {
-	if len(r.keys.rows) == 0 || r.rule.Base.Concurrency > 0 {
+	if r.keys.n == 0 || r.rule.Base.Concurrency > 0 {
 		return nil
 	}
-	most := make([]int64, len(r.keys.rows))
-	for i := range r.keys.rows {
-		most[i] = r.keys.rows[i].most
+	most := make([]int64, r.keys.n)
+	for i := range most {
+		most[i] = r.keys.row(i).most
 	}
 	b := &Busiest{Period: periodText(r.rule.Base.Period), Limit: r.rule.Base.Permits, Max: r.most, MaxKey: r.nameOf(s, r.mostKey, r.mostAddr)}
 	slices.Sort(most)

@@ -51,12 +51,31 @@ func (s *Run) ask(rec *Record) {
 // into the caches.
 func (s *Run) warm(requests []request, next []*Record) {
 	for _, rec := range next {
-		s.warmed += rec.Line + int64(rec.Status)
+		if len(rec.Target) > 0 {
+			s.warmed += int64(rec.Target[0])
+		}
+	}
+	// In loops so short that the processor sees far enough ahead to wait for many at once.
+	var places [4 * ahead]*keyRow
+	n := 0
+	for i := range requests {
+		for j := range requests[i].hits {
+			h := &requests[i].hits[j]
+			s.warmed += h.Plan.Live.Table.Warm(h.Key)
+		}
 	}
 	for i := range requests {
 		for j := range requests[i].hits {
 			h := &requests[i].hits[j]
-			s.warmed += s.rules[h.Rule.Index].keys.warm(h.Key) + h.Plan.Live.Table.Warm(h.Key)
+			if n < len(places) {
+				places[n] = s.rules[h.Rule.Index].keys.near(h.Key)
+				n++
+			}
+		}
+	}
+	for _, row := range places[:n] {
+		if row != nil {
+			s.warmed += row.requests
 		}
 	}
 }
@@ -77,7 +96,7 @@ func (s *Run) read(rec *Record) bool {
 	if err != nil {
 		return false
 	}
-	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method, normal, path, query
+	f.Method, f.Path, f.RawPath, f.RawQuery = rec.Method(), normal, path, query
 	switch {
 	case rec.Own != nil:
 		f.Host = rec.Host
@@ -181,10 +200,10 @@ func (s *Run) match(rec *Record) (found, ok bool) {
 		s.own(rec)
 		return true, true
 	}
-	kept := 0
+	kept, format := 0, rec.format()
 	for i := range s.hits {
 		r := s.rules[s.hits[i].Rule.Index]
-		if s.modeOf(r, rec.File.Format) == ignored {
+		if s.modeOf(r, format) == ignored {
 			r.ignored += n
 			continue
 		}

@@ -409,7 +409,7 @@ func (s *Run) compare(rec *Record, n int64, refused, trial string) {
 	}
 	s.logged.Different += n
 	if len(s.loggedAt) < unreadShown {
-		s.loggedAt = append(s.loggedAt, Unread{rec.File.Name, rec.Line, fmt.Sprintf("%s, now %s", decisionText(o.Rule, o.DryRun), decisionText(refused, trial))})
+		s.loggedAt = append(s.loggedAt, Unread{rec.File().Name, o.Line, fmt.Sprintf("%s, now %s", decisionText(o.Rule, o.DryRun), decisionText(refused, trial))})
 	}
 }
 

@@ -31,6 +31,7 @@ type File struct {
 	reading reading
 	in      *input // nil while it is not open
 	line    int64  // number of the last one read, empty ones too
+	page    *page  // that its next record goes to
 }
 
 // reading is what the lines of one log are read with.
@@ -45,6 +46,9 @@ type input struct {
 	*splitter
 	closers []io.Closer
 }
+
+// readAtOnce is how many bytes of a compressed file are read at once.
+const readAtOnce = 256 << 10
 
 // counted counts what is read of a file, for the progress.
 type counted struct {
@@ -85,12 +89,13 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 		}
 		raw = file
 	}
-	head := bufio.NewReaderSize(counted{raw, read}, 256<<10)
+	// A splitter asks for more at once than this holds, so that nothing is copied twice.
+	head := bufio.NewReaderSize(counted{raw, read}, 512)
 	magic, _ := head.Peek(4)
 	var plain io.Reader = head
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(head)
+		z, err := gzip.NewReader(bufio.NewReaderSize(head, readAtOnce))
 		if err != nil {
 			in.close()
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -98,7 +103,7 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 		in.closers = append(in.closers, z)
 		plain = z
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		z, err := zstd.NewReader(bufio.NewReaderSize(head, readAtOnce), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {
 			in.close()
 			return nil, fmt.Errorf("%s: %w", f.Name, err)

@@ -17,12 +17,12 @@ import (
 )
 
 func main() {
-	serve := flag.String("serve", "", "be one of the servers that are measured: upstream, reverseproxy or xrate")
+	serve := flag.String("serve", "", "be one of the servers that are measured: upstream, reverseproxy, xrate or fasthttp")
 	upstream := flag.String("upstream", "", "address of the upstream, with -serve")
 	gateway := flag.String("gateway", "", "the gateway's binary (default: it is built)")
 	versus := flag.String("vs", "", "another binary of the gateway, to be compared")
 	only := flag.String("only", "", "comma-separated proxies to measure (default all)")
-	what := flag.String("works", "", "comma-separated works to measure: allowed, refused, posted (default all)")
+	what := flag.String("works", "", "comma-separated works to measure: allowed, refused, posted, paced (default all)")
 	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
 	requests := flag.Int("requests", 20_000, "requests of each measurement")
 	conns := flag.Int("conns", 64, "client connections")
@@ -128,6 +128,9 @@ func (b *bench) collect(ctx context.Context) (figures, []*running, error) {
 			slices.Reverse(order)
 		}
 		for _, r := range order {
+			if err := b.pace(f, r, round); err != nil {
+				return nil, nil, fmt.Errorf("%s, %s: %w", r.name, paced, err)
+			}
 			for _, w := range works {
 				if w.limited && !r.limits || b.works != nil && !slices.Contains(b.works, w.name) {
 					continue
@@ -148,6 +151,24 @@ func (b *bench) collect(ctx context.Context) (figures, []*running, error) {
 		r.loaded = r.memory()
 	}
 	return f, all, ctx.Err()
+}
+
+// pace measures how much later answers come through r than from the upstream itself,
+// asked right before, in microseconds.
+func (b *bench) pace(f figures, r *running, round int) error {
+	if b.works != nil && !slices.Contains(b.works, paced) {
+		return nil
+	}
+	n := max(b.conns, b.requests/8)
+	bare, err := latency(b.upstream.addr, n, b.conns)
+	if err != nil {
+		return err
+	}
+	through, err := latency(r.addr, n, b.conns)
+	if err == nil && round >= 0 {
+		f.add(r.name, paced, round, float64(through-bare)/1e3)
+	}
+	return err
 }
 
 // build builds the gateway as it is released, in its own module, with what that needs.

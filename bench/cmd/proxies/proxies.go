@@ -35,11 +35,17 @@ func (b *bench) proxies() []proxy {
 	all = append(all,
 		proxy{name: base, command: self("reverseproxy"), chooses: true},
 		proxy{name: limiting, limits: true, command: self("xrate"), chooses: true},
+		proxy{name: "fasthttp + x/time/rate", limits: true, command: self("fasthttp"), chooses: true},
 	)
-	for _, p := range []proxy{{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}} {
+	for _, p := range []proxy{
+		{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}, {name: "caddy", command: caddy("")},
+	} {
 		if _, err := exec.LookPath(p.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not installed, and left out\n", p.name)
 			continue
+		}
+		if p.name == "caddy" && caddyLimits() {
+			p = proxy{name: "caddy + rate_limit", limits: true, command: caddy(caddyRates)}
 		}
 		all = append(all, p)
 	}
@@ -110,6 +116,37 @@ frontend f
 backend b
  server s %s
 `, listen, upstream), 0o600)
+}
+
+// caddyLimits reports whether the caddy that is installed has been built with
+// mholt/caddy-ratelimit.
+func caddyLimits() bool {
+	modules, err := exec.Command("caddy", "list-modules").Output()
+	return err == nil && strings.Contains(string(modules), "http.handlers.rate_limit")
+}
+
+// caddyRates are two rules that match a request that passes, and one that refuses.
+const caddyRates = `{"handler": "rate_limit", "rate_limits": {
+   "key": {"key": "{http.request.header.X-Api-Key}", "window": "1s", "max_events": 200000},
+   "address": {"key": "{http.request.remote.host}", "window": "1s", "max_events": 200000},
+   "none": {"match": [{"path": ["/refused"]}], "key": "all", "window": "24h", "max_events": 1}
+  }}, `
+
+// caddy has no limits unless it is built with a module for them; limits is its handler.
+func caddy(limits string) func(dir, listen, upstream string) ([]string, error) {
+	return func(dir, listen, upstream string) ([]string, error) {
+		path := filepath.Join(dir, "caddy.json")
+		return []string{"caddy", "run", "--config", path}, os.WriteFile(path, fmt.Appendf(nil, `{
+ "admin": {"disabled": true, "config": {"persist": false}},
+ "storage": {"module": "file_system", "root": %q},
+ "logging": {"logs": {"default": {"level": "ERROR"}}},
+ "apps": {"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [%s{
+  "handler": "reverse_proxy", "upstreams": [{"dial": %q}],
+  "transport": {"protocol": "http", "compression": false, "keep_alive": {"max_idle_conns_per_host": 1024}}
+ }]}]}}}}
+}
+`, dir, listen, limits, upstream), 0o600)
+	}
 }
 
 // running is a proxy that runs.

@@ -21,6 +21,10 @@ const answerSize = 1024
 
 // be is one of the servers until ctx ends. It prints its address.
 func be(ctx context.Context, what, upstream string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
 	var h http.Handler
 	switch what {
 	case "upstream":
@@ -43,12 +47,11 @@ func be(ctx context.Context, what, upstream string) error {
 		h = bare(upstream)
 	case "xrate":
 		h = limited(bare(upstream))
+	case "fasthttp":
+		fmt.Println(l.Addr())
+		return serveFast(ctx, l, upstream)
 	default:
-		return fmt.Errorf("-serve %q: must be upstream, reverseproxy or xrate", what)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+		return fmt.Errorf("-serve %q: must be upstream, reverseproxy, xrate or fasthttp", what)
 	}
 	fmt.Println(l.Addr())
 	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}

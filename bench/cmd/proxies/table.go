@@ -44,7 +44,7 @@ func ratio(a, b []float64) float64 {
 func (f figures) print(w io.Writer, all []*running, b *bench) {
 	fmt.Fprintf(w, "%d rounds of %d requests over %d connections, answers of %d bytes, %d processors, %s\n\n",
 		b.rounds, b.requests, b.conns, answerSize, runtime.NumCPU(), runtime.Version())
-	head := []string{"", "allowed, CPU-s/100k", "× " + base, "POST, CPU-s/100k", "× " + base, "req/s", "refused, CPU-s/100k", "× x/time/rate", "MB idle → loaded"}
+	head := []string{"", "allowed, CPU-s/100k", "× " + base, "POST, CPU-s/100k", "× " + base, "req/s", "refused, CPU-s/100k", "× x/time/rate", "added p50 at 3k/s, µs", "MB idle → loaded"}
 	fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
 	for _, r := range all {
 		cell := func(what, than string) (string, string) {
@@ -61,8 +61,12 @@ func (f figures) print(w io.Writer, all []*running, b *bench) {
 		allowed, a := cell("allowed", base)
 		posted, p := cell("posted", base)
 		refused, x := cell("refused", limiting)
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1fk | %s | %s | %.0f → %.0f |\n", r.name, allowed, a, posted, p,
-			median(f.of(r.name, "allowed rate"))/1000, refused, x, r.idle, r.loaded)
+		added := "–"
+		if v := f.of(r.name, paced); len(v) > 0 {
+			added = fmt.Sprintf("%.0f", median(v))
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1fk | %s | %s | %s | %.0f → %.0f |\n", r.name, allowed, a, posted, p,
+			median(f.of(r.name, "allowed rate"))/1000, refused, x, added, r.idle, r.loaded)
 	}
 	if plain, logging := "gateway", "gateway access log"; len(f.of(logging, "allowed")) > 0 {
 		fmt.Fprintf(w, "\nWith access log and metrics × %.2f of without; of refused requests × %.2f.\n",
