@@ -13,13 +13,23 @@ func (s *source) explainSyntax(text string, line int) {
 	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
 		open = strings.TrimSuffix(name, "' referenced")
 	}
-	for n := max(1, line-1); n <= len(s.lines); n++ {
+	bad, last := s.badQuote(), len(s.lines)
+	if bad != nil && bad.closed == bad.line {
+		last = bad.line
+	} else if bad != nil {
+		last = bad.line - 1 // what follows is not what it looks like
+	}
+	for n := max(1, line-1); n <= last; n++ {
 		c := lineScan{line: s.line(n), alias: open, previous: s.before(n)}
 		if c.scan(); c.msg != "" {
 			col := utf8.RuneCountInString(c.line[:c.at]) + 1
 			s.fail(n, col, utf8.RuneCountInString(c.line[c.at:c.end]), c.hint, "%s", c.msg)
 			return
 		}
+	}
+	if bad != nil {
+		s.failQuote(bad)
+		return
 	}
 	if strings.Contains(text, "expected key") || strings.Contains(text, "'-' indicator") {
 		if n, indent := s.oddIndent(line); n > 0 {
@@ -65,7 +75,7 @@ func plainWords(text string) string {
 		return `a list that begins with "[" is not closed with "]", or a comma is missing`
 	case strings.Contains(text, "',' or '}'"):
 		return `a map that begins with "{" is not closed with "}", or a comma is missing`
-	case strings.Contains(text, "unexpected end of stream"):
+	case strings.Contains(text, "unexpected end of stream"): // should it not have been found
 		return "a quote is not closed"
 	case strings.Contains(text, "could not find expected ':'"):
 		return `a line is neither "name: value" nor an item of a list`

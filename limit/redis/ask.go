@@ -130,7 +130,7 @@ func appendLease(out []byte, process, lease uint64) []byte {
 
 // appendSettlement appends what settle.lua is asked of a claim, of which n units
 // come back.
-func appendSettlement(out []byte, c *limit.Claim, n int64, process uint64, clock *clock) []byte {
+func appendSettlement(out []byte, c *limit.Claim, n int64, clock *clock) []byte {
 	t, r := c.Shared.Terms, c.Shared.Refunds
 	f := flags(c)
 	if c.Receipt.Unused {
@@ -144,10 +144,7 @@ func appendSettlement(out []byte, c *limit.Claim, n int64, process uint64, clock
 	out = appendNumber(out, c.Receipt.Born)
 	out = appendNumber(out, r.Burst)
 	out = appendNumber(out, r.W*int64(r.Grain/time.Microsecond))
-	switch {
-	case t.Algorithm == limit.Concurrency:
-		out = appendLease(out, process, c.Receipt.Lease)
-	case waits(t.Algorithm):
+	if waits(t.Algorithm) {
 		out = appendNumber(appendNumber(out, t.Whole), c.Receipt.Ahead)
 	}
 	return out

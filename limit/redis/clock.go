@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,16 @@ func (c *clock) there() limit.Instant { return c.here().Add(time.Duration(c.ahea
 
 // correct notes what time the store says it is.
 func (c *clock) correct(t wrongTime) { c.ahead.Store(int64(t)*1000 - int64(c.here())) }
+
+// corrects corrects the clock if err says what time the store has, and reports that.
+func (c *clock) corrects(err error) bool {
+	var t wrongTime
+	if !errors.As(err, &t) {
+		return false
+	}
+	c.correct(t)
+	return true
+}
 
 // wrongTime is the error of an answer that takes nothing, since the edges it was
 // asked with are of another time than the store's, which it is, in microseconds.

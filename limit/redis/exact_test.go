@@ -161,6 +161,22 @@ func TestPendingUnitsAndRefunds(t *testing.T) {
 	})
 }
 
+// What was taken while the rule had a count may come back any moment, also for a request
+// that came after it was edited away.
+func TestARefusalOnlyForUnitsInFlightSaysASecond(t *testing.T) {
+	places(t, func(t *testing.T, p *place) {
+		for _, set := range []set{bucket(1, time.Minute, 1), fixed(1, time.Minute), sliding(1, time.Minute), logged(1, time.Minute), calendar(1, limit.Day, midday), patient(1, time.Minute, 1, 0)} {
+			r := p.rule(t, set)
+			c := r.claim(key(1), 1)
+			c.Pending = true
+			p.ask(start, c)
+			if _, res := r.take(start, key(1), 1); res.OK || res.Wait != time.Second {
+				t.Errorf("%s: %+v, want a refusal for a second", set.name, res)
+			}
+		}
+	})
+}
+
 // An edit keeps what was used: 60 of 100 an hour used leave nothing of 10 an hour,
 // and 140 of 200. What was taken before and comes back later is no more than it was.
 func TestAnEditKeepsWhatWasUsed(t *testing.T) {

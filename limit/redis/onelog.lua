@@ -1,8 +1,9 @@
 -- The usual request of a sliding log: it passes, more do after it, nothing is too old,
--- and the key lives long enough. It is taken here, which costs less; any other goes on.
+-- the key lives long enough, and no refusals count. It is taken here, which costs less;
+-- any other goes on.
 do
   local key = KEYS[1]
-  local h = redis.pcall('HGET', key, 'h')
+  local h = not KEYS[2] and redis.pcall('HGET', key, 'h')
   if h and #h == 88 then
     local _, _, units, _, w, b, g = unpack('<BBddddd', ARGV[1])
     local last, used, newest, first, oldest, lives, born = unpack('<ddddddd', h)

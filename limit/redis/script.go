@@ -58,6 +58,9 @@ var onelogLua string
 //go:embed onequeue.lua
 var onequeueLua string
 
+//go:embed few.lua
+var fewLua string
+
 //go:embed oneslot.lua
 var oneslotLua string
 
@@ -81,15 +84,25 @@ func newScript(text string) *script {
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// scripts are all there are.
+// scripts are all there are. What is for one algorithm alone costs the server less,
+// which makes all functions of a script anew in each call.
 type scripts struct {
-	take, settle, forget, renew, probe *script
-	// one is take for one claim of an algorithm that gives nothing back, which costs
-	// the server less.
-	one [limit.PatientBucket + 1]*script
-	// penalty is take where refusals count, penaltyOne is one where they do.
-	penalty    *script
-	penaltyOne [limit.PatientBucket + 1]*script
+	take, penalty, forget, renew, probe *script
+	// each is for one claim, by its algorithm.
+	each [limit.PatientBucket + 1]perAlgorithm
+	// few is take for several claims of algorithms whose states are strings, of which
+	// none gives anything back.
+	few *script
+}
+
+// perAlgorithm are the scripts for one claim of an algorithm.
+type perAlgorithm struct {
+	// one is for a claim that gives nothing back and is taken, any for all others but
+	// those that have to wait for another's turn. oneOfPenalty is for both where
+	// refusals count.
+	one, any, oneOfPenalty, settle *script
+	// few is for several claims of this algorithm. It is nil where its state is no string.
+	few *script
 }
 
 // lease is how long a slot is held by a gateway that says no more of it; slack how
@@ -105,48 +118,69 @@ const serverTime = "local now = redis.call('TIME')\nnow = now[1] * 1000000 + now
 // newScripts returns the scripts with a time that this text makes.
 func newScripts(clock string, slack time.Duration) scripts {
 	head := fmt.Sprintf("%slocal slack, lease = %d, %d\n", clock, slack.Milliseconds(), lease.Microseconds()) + commonLua
-	all := head + bucketLua + turnLua + bucketbackLua + queueLua + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua
+	all := head + bucketLua + turnLua + bucketbackLua + queueLua + fixedLua + slidingLua + calendarLua + windowsbackLua + logLua + slotsLua
+	few := bucketLua + fixedLua + slidingLua + calendarLua + fewLua + bucketbackLua + windowsbackLua
 	s := scripts{
-		take:    newScript(all + slotsLua + takeLua),
-		penalty: newScript(all + slotsLua + penaltyLua + takeLua),
-		settle:  newScript(all + settleLua),
+		take:    newScript(all + takeLua),
+		penalty: newScript(all + penaltyLua + takeLua),
 		forget:  newScript(all + forgetLua),
 		renew:   newScript(head + renewLua),
 		probe:   newScript("redis.call('SET', KEYS[1], '1', 'PX', 1000)\nreturn redis.call('GET', KEYS[1])"),
+		few:     newScript(head + few + takeLua),
 	}
-	// What is needed for the usual request comes first, and costs nothing else.
-	queue := bucketLua + turnLua + onequeueLua + bucketbackLua + queueLua
-	for algorithm, text := range map[limit.Algorithm][2]string{ // and what the bucket that counts refusals needs
-		limit.TokenBucket:    {bucketLua + oneLua + bucketbackLua},
-		limit.FixedWindow:    {fixedLua + oneLua + windowsbackLua, bucketLua},
-		limit.SlidingWindow:  {slidingLua + oneLua + windowsbackLua, bucketLua},
-		limit.CalendarWindow: {calendarLua + oneLua + windowsbackLua, bucketLua},
-		limit.SlidingLog:     {logLua, bucketLua},
-		limit.Concurrency:    {oneslotLua + slotsLua, bucketLua},
-		limit.LeakyBucket:    {queue},
-		limit.PatientBucket:  {queue},
+	// The usual request is decided by one, which needs what is before it; what is
+	// behind it costs it nothing.
+	for algorithm, t := range map[limit.Algorithm]struct{ before, one, behind string }{
+		limit.TokenBucket:    {bucketLua, oneLua, bucketbackLua},
+		limit.FixedWindow:    {fixedLua, oneLua, windowsbackLua},
+		limit.SlidingWindow:  {slidingLua, oneLua, windowsbackLua},
+		limit.CalendarWindow: {calendarLua, oneLua, windowsbackLua},
+		limit.SlidingLog:     {"", onelogLua, logLua},
+		limit.Concurrency:    {"", oneslotLua, slotsLua},
+		limit.LeakyBucket:    {bucketLua + turnLua, onequeueLua, bucketbackLua + queueLua},
+		limit.PatientBucket:  {bucketLua + turnLua, onequeueLua, bucketbackLua + queueLua},
 	} {
-		s.penaltyOne[algorithm] = newScript(head + text[0] + text[1] + penaltyLua + takeLua)
-		if algorithm == limit.SlidingLog {
-			text[0] = onelogLua + logLua
+		each := &s.each[algorithm]
+		each.one = newScript(head + t.before + t.one + t.behind + takeLua)
+		each.any = newScript(head + t.before + t.behind + takeLua)
+		each.settle = newScript(head + t.before + t.behind + settleLua)
+		if t.one == oneLua {
+			each.few = newScript(head + t.before + fewLua + t.behind + takeLua)
 		}
-		s.one[algorithm] = newScript(head + text[0] + takeLua)
+		if t.before == "" || t.one == oneLua && algorithm != limit.TokenBucket {
+			t.behind += bucketLua // which refusals are counted in
+		}
+		each.oneOfPenalty = newScript(head + t.before + t.one + t.behind + penaltyLua + takeLua)
 	}
 	return s
 }
 
 // forTake returns the script that takes claims.
 func (s *scripts) forTake(claims []limit.Claim, a limit.Ask) *script {
-	one, many := &s.one, s.take
+	first := claims[0].Shared.Terms.Algorithm
+	usual, same, few, punished := a == (limit.Ask{}), true, true, false
 	for i := range claims {
-		if claims[i].Shared.Punishes() {
-			one, many = &s.penaltyOne, s.penalty
-		}
+		c := &claims[i]
+		each := &s.each[c.Shared.Terms.Algorithm]
+		usual, same = usual && !c.Pending, same && c.Shared.Terms.Algorithm == first
+		few, punished = few && each.few != nil, punished || c.Shared.Punishes()
 	}
-	if c := &claims[0]; len(claims) == 1 && a == (limit.Ask{}) && !c.Pending {
-		return one[c.Shared.Terms.Algorithm]
+	each, alone := &s.each[first], len(claims) == 1 && a.Turn == 0 && !a.MustWait
+	switch {
+	case punished && alone && usual:
+		return each.oneOfPenalty
+	case punished:
+		return s.penalty
+	case alone && usual:
+		return each.one
+	case alone:
+		return each.any
+	case few && usual && same:
+		return each.few
+	case few && usual:
+		return s.few
 	}
-	return many
+	return s.take
 }
 
 // run calls a script once. A server that does not know it has not run it, and gets

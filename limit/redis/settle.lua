@@ -11,12 +11,6 @@ local leaky = kind == 8
 if whole then kind = 1 end
 local tn, tw, tg = n, w, g
 
-if kind == 5 then
-  local ids, id = {}, sub(ARGV[1], 83)
-  for i = 1, held do ids[i] = id .. i end
-  return redis.call('ZREM', key, spread(ids))
-end
-
 if kind == 7 and (now < n or now >= g) then return { now } end
 
 -- bounded returns what may come back of give in this span, when came have by its

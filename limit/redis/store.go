@@ -34,6 +34,8 @@ type Store struct {
 	leases leases
 	stats  stats
 	clock  clock
+
+	deadlines deadlines
 }
 
 // connection is a client, and whether it speaks to a cluster.
@@ -101,38 +103,52 @@ func (s *Store) Acquire(claims []limit.Claim, a limit.Ask) (time.Duration, error
 
 // take asks about claims of one slot, again if the clock there is not where it was.
 func (s *Store) take(conn *connection, claims []limit.Claim, a limit.Ask) (passes bool, err error) {
-	begun, left := time.Now(), s.options.Timeout
-	for range 1 + corrections {
-		var wrong wrongTime
-		if passes, err = s.askFor(conn, claims, a, left); !errors.As(err, &wrong) {
+	begun := time.Now()
+	passes, err = s.askFor(conn, claims, a, s.deadlines.in(s.options.Timeout, begun))
+	for range corrections {
+		if err == nil || !s.clock.corrects(err) {
 			break
 		}
-		s.clock.correct(wrong)
-		left = s.options.Timeout - time.Since(begun)
+		passes, err = s.askFor(conn, claims, a, newDeadline(s.options.Timeout-time.Since(begun)))
 	}
 	return passes, err
 }
 
-func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, within time.Duration) (passes bool, err error) {
-	var fixed [4]string
-	keys, args, buf := fixed[:0:2], fixed[2:2:4], make([]byte, 0, 128)
+// usually is how many claims a request has at most, nearly always.
+const usually = 4
+
+func (s *Store) askFor(conn *connection, claims []limit.Claim, a limit.Ask, ends *deadline) (passes bool, err error) {
+	// All is written behind each other, and cut from one string.
+	var fixed [4*usually + 2]string
+	var cuts [4 * usually]int
+	keys, args, cut, buf := fixed[:0:2*usually], fixed[2*usually:2*usually], cuts[:0], make([]byte, 0, 512)
 	for i := range claims {
 		c := &claims[i]
 		if c.Shared.Terms.Algorithm == limit.Concurrency {
 			c.Receipt.Lease = s.leases.next()
 		}
-		buf = appendKey(buf[:0], s.options.Prefix, c.Shared, c.Key)
-		keys = append(keys, string(buf))
-		buf = appendAsk(buf[:0], c, s.process, &s.clock)
-		args = append(args, string(buf))
+		from := len(buf)
+		buf = appendKey(buf, s.options.Prefix, c.Shared, c.Key)
+		key := len(buf)
+		if c.Shared.Punishes() {
+			buf = append(buf, recordSuffix...)
+		}
+		record := len(buf)
+		buf = appendAsk(buf, c, s.process, &s.clock)
+		cut = append(cut, from, key, record, len(buf))
+	}
+	text := string(buf)
+	for i := range claims {
+		at := cut[4*i:]
+		keys, args = append(keys, text[at[0]:at[1]]), append(args, text[at[2]:at[3]])
 	}
 	for i := range claims {
-		if claims[i].Shared.Punishes() {
-			keys = append(keys, keys[i]+recordSuffix)
+		if at := cut[4*i:]; at[1] < at[2] {
+			keys = append(keys, text[at[0]:at[2]])
 		}
 	}
 	args = appendWay(args, a)
-	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args, within)
+	answer, err := s.call(conn, s.breaker(conn, claims[0].Key), s.scripts.forTake(claims, a), keys, args, ends)
 	if err == nil {
 		var text string
 		if text, err = answer.ToString(); err == nil {
@@ -172,19 +188,16 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		defer func() { <-s.leaving }()
 	}
 	b := s.breaker(conn, c.Key)
+	if slots {
+		return s.release(conn, b, key, c)
+	}
 	if b.down.Load() {
-		if slots {
-			s.leases.doubt(key, c.Receipt.Lease, c.N)
-		}
 		return 0
 	}
 	for range 1 + corrections {
-		arg := string(appendSettlement(nil, c, n, s.process, &s.clock))
-		answer, err := s.call(conn, b, s.scripts.settle, []string{key}, []string{arg}, s.options.Timeout)
+		arg := string(appendSettlement(nil, c, n, &s.clock))
+		answer, err := s.call(conn, b, s.scripts.each[c.Shared.Terms.Algorithm].settle, []string{key}, []string{arg}, s.soon())
 		if err != nil {
-			if slots {
-				s.leases.doubt(key, c.Receipt.Lease, c.N)
-			}
 			return 0
 		}
 		if wrong, err := answer.AsIntSlice(); err == nil && len(wrong) == 1 {
@@ -194,6 +207,23 @@ func (s *Store) Settle(c *limit.Claim, n int64) int64 {
 		back, _ := answer.AsInt64()
 		return back
 	}
+	return 0
+}
+
+// release gives back the slots of a claim, now or once the store is there.
+func (s *Store) release(conn *connection, b *breaker, key string, c *limit.Claim) int64 {
+	err := errAway
+	if !b.down.Load() {
+		var answer rueidis.RedisResult
+		answer, err = s.do(b, func() rueidis.RedisResult {
+			return conn.Do(s.soon(), conn.B().Zrem().Key(key).Member(s.members(c.Receipt.Lease, c.N)...).Build())
+		})
+		if err == nil {
+			back, _ := answer.AsInt64()
+			return back
+		}
+	}
+	s.leases.doubt(key, c.Receipt.Lease, c.N)
 	return 0
 }
 
@@ -208,7 +238,7 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 		kind = limit.TokenBucket // whose state theirs is
 	}
 	keys, arg := []string{name, name + recordSuffix}, string(rune(kind))
-	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.options.Timeout)
+	answer, err := s.call(conn, s.breaker(conn, key), s.scripts.forget, keys, []string{arg}, s.soon())
 	if err != nil {
 		return false
 	}
@@ -216,17 +246,23 @@ func (s *Store) Forget(sh *limit.Shared, key limit.Digest) bool {
 	return err == nil && gone == 1
 }
 
-// call runs a script once, for at most so long, and tells the breaker.
-func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string, within time.Duration) (rueidis.RedisResult, error) {
+// soon is when what begins now has to be done.
+func (s *Store) soon() *deadline { return s.deadlines.in(s.options.Timeout, time.Now()) }
+
+// call runs a script once, until ends at most, and tells the breaker.
+func (s *Store) call(conn *connection, b *breaker, script *script, keys, args []string, ends *deadline) (rueidis.RedisResult, error) {
+	return s.do(b, func() rueidis.RedisResult { return script.run(ends, conn, keys, args) })
+}
+
+// do asks the store something, and tells the breaker.
+func (s *Store) do(b *breaker, ask func() rueidis.RedisResult) (rueidis.RedisResult, error) {
 	if s.inFlight.Add(1) > mostInFlight {
 		s.inFlight.Add(-1)
 		s.failed(b, errBusy)
 		return rueidis.RedisResult{}, errBusy
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), within)
 	begun := time.Now()
-	answer := script.run(ctx, conn, keys, args)
-	cancel()
+	answer := ask()
 	s.inFlight.Add(-1)
 	err := answer.Error()
 	s.stats.called(time.Since(begun))

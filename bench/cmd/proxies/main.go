@@ -63,6 +63,7 @@ type bench struct {
 	rounds, requests, conns int
 	dir                     string
 	upstream                *running
+	store                   *running // nil where redis-server is not installed
 }
 
 // base is the proxy that the others are compared with.
@@ -88,7 +89,16 @@ func (b *bench) prepare(ctx context.Context) (end func(), err error) {
 		remove()
 		return nil, err
 	}
-	return func() { b.upstream.end(); remove() }, nil
+	end = func() { b.upstream.end(); remove() }
+	if _, err := exec.LookPath(redisServer.name); err != nil {
+		fmt.Fprintf(os.Stderr, "%s is not installed, and left out\n", redisServer.name)
+		return end, nil
+	}
+	if b.store, err = b.start(ctx, redisServer, ""); err != nil {
+		end()
+		return nil, err
+	}
+	return func() { b.store.end(); b.upstream.end(); remove() }, nil
 }
 
 // run compares all proxies and prints one table.

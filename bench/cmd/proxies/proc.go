@@ -27,8 +27,11 @@ func tree(pid int) []int {
 	return all
 }
 
-// cpu is the processor time that r has taken, its workers included.
+// cpu is the processor time that r has taken, its workers and its store included.
 func (r *running) cpu() (sum time.Duration) {
+	if r.store != nil {
+		sum = r.store.cpu()
+	}
 	for _, pid := range tree(r.cmd.Process.Pid) {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		for _, path := range threads {
@@ -42,8 +45,11 @@ func (r *running) cpu() (sum time.Duration) {
 	return sum
 }
 
-// memory is what r holds, in MB, what its workers share counted once.
+// memory is what r and its store hold, in MB, what its workers share counted once.
 func (r *running) memory() (sum float64) {
+	if r.store != nil {
+		sum = r.store.memory()
+	}
 	for _, pid := range tree(r.cmd.Process.Pid) {
 		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		for line := range strings.Lines(string(data)) {

@@ -20,7 +20,14 @@ type proxy struct {
 	// lets it choose, and say so on its first line.
 	command func(dir, listen, upstream string) (argv []string, err error)
 	chooses bool // listens where it likes
+	stores  bool // in the redis-server, whose figures are added to its own
 }
+
+// redisServer is the store of those that have one.
+var redisServer = proxy{name: "redis-server", command: func(dir, listen, _ string) ([]string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	return []string{"redis-server", "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", dir}, err
+}}
 
 // proxies are all that can be run here.
 func (b *bench) proxies() []proxy {
@@ -28,6 +35,10 @@ func (b *bench) proxies() []proxy {
 		{name: "gateway", limits: true, command: gatewayCommand(b.gateway, "", "admin: off\nlog: { access: off }\n")},
 		{name: "gateway net_http", limits: true, command: gatewayCommand(b.gateway, "net_http", "admin: off\nlog: { access: off }\n")},
 		{name: "gateway access log", limits: true, command: gatewayCommand(b.gateway, "", "admin: \"127.0.0.1:0\"\nlog: { access: json }\n")},
+	}
+	if b.store != nil {
+		all = append(all, proxy{name: "gateway redis", limits: true, stores: true, command: gatewayCommand(b.gateway, "",
+			fmt.Sprintf("admin: off\nlog: { access: off }\nstore: { redis: { url: \"redis://%s\", replicas: 1 } }\n", b.store.addr))})
 	}
 	if b.versus != "" {
 		all = append(all, proxy{name: "the other gateway", limits: true, command: gatewayCommand(b.versus, "", "admin: off\nlog: { access: off }\n")})
@@ -154,7 +165,8 @@ type running struct {
 	proxy
 	addr         string
 	cmd          *exec.Cmd
-	idle, loaded float64 // memory, in MB
+	store        *running // nil without one
+	idle, loaded float64  // memory, in MB
 }
 
 // start runs p in front of upstream and waits until it takes connections.
@@ -168,6 +180,9 @@ func (b *bench) start(ctx context.Context, p proxy, upstream string) (*running, 
 		return nil, err
 	}
 	r := &running{proxy: p, addr: l.Addr().String()}
+	if p.stores {
+		r.store = b.store
+	}
 	l.Close()
 	argv, err := p.command(dir, r.addr, upstream)
 	if err != nil {
