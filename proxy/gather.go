@@ -33,9 +33,13 @@ func (x *exchange) gather() {
 
 // gather reads a body of so many bytes, which comes by c, if that goes without
 // waiting, and reports whether it did. Read begins with what was read, in any case.
+// Half of the memory stays for bodies with keys in them, whose rules cannot do without.
 func (b *body) gather(length int, c *conn, memory *bodyMemory) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if memory.used.Load() > bodyRoom/2 {
+		return false
+	}
 	e := &b.early
 	buf, ok := memory.take(max(minBuffer, 1<<bits.Len(uint(length-1))), int64(length))
 	if !ok {

@@ -17,9 +17,9 @@ import (
 //
 // A request with a body has a goroutine that sends it, for the answer may come
 // before its end, unless all of it is there and short. Such a request is never sent
-// again. One without is sent a second
-// time, on a fresh connection, where a kept one turns out closed: if nothing of it
-// was written, or if it is a GET, HEAD, OPTIONS or TRACE and nothing was answered.
+// again. One without is sent a second time, on a fresh connection, where a kept one
+// turns out closed: if nothing of it was written, or if it is a GET, HEAD, OPTIONS or
+// TRACE and nothing was answered.
 //
 // As many connections are open at most as there were requests at one time, so the
 // pool's bound on those bounds them too.
