@@ -59,7 +59,7 @@ func TestLinesThatComeTogetherAreWrittenTogether(t *testing.T) {
 		time.Sleep(accessPause - 1)
 		add(60)
 		lines(1)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		lines(1, 100)
 		add(7)
