@@ -87,6 +87,10 @@ type AccessLog struct {
 
 const accessQueue = 4096
 
+// accessPause is how long others gather behind what has been written, to be written
+// at once: else under load each request wakes the writer, for a line of its own.
+const accessPause = 10 * time.Millisecond
+
 // NewAccessLog returns an AccessLog that writes to out in format "text", "json",
 // "combined" or "off".
 func NewAccessLog(out io.Writer, format string) *AccessLog {
@@ -126,6 +130,8 @@ func (a *AccessLog) Run(ctx context.Context) error {
 	var s summary
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for {
 		select {
 		case r := <-a.queue:
@@ -133,6 +139,13 @@ func (a *AccessLog) Run(ctx context.Context) error {
 			for n := len(a.queue); n > 0; n-- {
 				a.write(w, &s, <-a.queue)
 			}
+			a.flush(w)
+			pause.Reset(accessPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
+			continue
 		case <-tick.C:
 			a.flushSummary(w, &s)
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +52,8 @@ func jsonLine(b []byte, r *Record) []byte {
 		b = append(b, `":`...)
 		b = strconv.AppendInt(b, n, 10)
 	}
-	text("client", r.Client.String(), mostWord)
-	text("peer", r.Peer.String(), mostWord)
+	b = appendAddress(append(b, `,"client":`...), r.Client)
+	b = appendAddress(append(b, `,"peer":`...), r.Peer)
 	text("method", r.Method, mostWord)
 	text("host", r.Host, mostID)
 	text("path", r.Target, mostTarget)
@@ -89,6 +90,14 @@ func jsonLine(b []byte, r *Record) []byte {
 		number("count", r.Count)
 	}
 	return append(b, '}', '\n')
+}
+
+// appendAddress appends a as a JSON string. A zone may hold anything.
+func appendAddress(b []byte, a netip.Addr) []byte {
+	if !a.IsValid() || a.Zone() != "" {
+		return appendJSON(b, a.String(), mostWord)
+	}
+	return append(a.AppendTo(append(b, '"')), '"')
 }
 
 // mostRules is how many rules a line tells of.

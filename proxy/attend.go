@@ -20,7 +20,7 @@ func (c *conn) active() { c.attended.Store(c.http1.Load()) }
 func (c *conn) idle() { c.attended.Store(false) }
 
 // attend takes it on x to see to whether the client leaves, where net/http does not.
-// What reads the body of a request finds out by itself.
+// What reads the body of a request finds out by itself; see also gather.
 func (x *exchange) attend(c *conn) {
 	switch {
 	case !c.attended.Load():

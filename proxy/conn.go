@@ -43,6 +43,7 @@ type conn struct {
 	attended atomic.Bool // one without a body is in progress, and who serves it sees to whether the client leaves: see attend
 
 	straight *straight // an answer that the next write carries, or nil
+	prompt   bool      // read only what is there: see body.gather
 
 	noted   atomic.Bool // what a TLS handshake has negotiated
 	traffic traffic

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,6 +135,48 @@ func TestHeaderNamesWithAnUnderscoreAreDropped(t *testing.T) {
 	}
 	for i := range 10 {
 		if r := s.get("/", "X_Api_Key: "+strings.Repeat("x", i), "X-Api-Key: real"); r.StatusCode != 429 {
+			t.Errorf("an alias of the key was another key: %d", r.StatusCode)
+		}
+	}
+}
+
+// Names that some servers read as one that counts do not reach them beside it; others
+// with the same letters do.
+func TestAliasesOfHeadersThatCountAreDropped(t *testing.T) {
+	const text = "upstream: UPSTREAM\nrules: [{ name: k, match: { header.X-Plan: '*' }, key: header.X-Api-Key, limit: 2/h }]\n"
+	aliases := []string{"X.Api.Key", "X!Api-Key", "x-api~key", "X.Plan"}
+	ofProxies := []string{"X.Forwarded.For", "X.forwarded-proto", "X-Real.Ip", "X.Original.URL", "X`HTTP-Method^Override", "X-Request.Id"}
+	others := []string{"X.Other", "X-Amz-Meta-My.Key", "X-Api.Keys", "Xapi.Key", "X-Api-Key."}
+	for _, trusted := range []bool{false, true} {
+		s := newSite(t, map[bool]string{true: "trusted_proxies: [127.0.0.1]\n"}[trusted]+text, nil)
+		lines := []string{"X-Api-Key: real", "X-Plan: free"}
+		for _, name := range slices.Concat(aliases, ofProxies, others) {
+			lines = append(lines, name+": 6.6.6.6")
+		}
+		for range 2 {
+			s.get("/", lines...)
+			h := s.last().Header
+			there := func(name string) bool { return h.Get(name) == "6.6.6.6" }
+			for _, name := range aliases {
+				if there(name) {
+					t.Errorf("trusted %v: %s reached the upstream", trusted, name)
+				}
+			}
+			for _, name := range ofProxies {
+				if there(name) != trusted {
+					t.Errorf("trusted %v: %s reached the upstream: %v", trusted, name, !trusted)
+				}
+			}
+			for _, name := range others {
+				if !there(name) {
+					t.Errorf("trusted %v: %s did not reach the upstream", trusted, name)
+				}
+			}
+			if got := h.Values("X-Api-Key"); len(got) != 1 || got[0] != "real" {
+				t.Errorf("X-Api-Key %q", got)
+			}
+		}
+		if r := s.get("/", "X-Api-Key: real", "X-Plan: a", "X.Api.Key: another"); r.StatusCode != 429 {
 			t.Errorf("an alias of the key was another key: %d", r.StatusCode)
 		}
 	}

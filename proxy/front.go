@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gateway/proxy/upstream"
 	"gateway/rules"
@@ -25,12 +26,14 @@ func (f *fields) of(value string) []string {
 }
 
 // dropSpoofed takes from the request what nobody may see of it, the rules as
-// little as the upstream: names with "_", which many servers read as "-", and
-// what only a trusted peer may set.
+// little as the upstream: names with "_", which many servers read as "-", what
+// only a trusted peer may set, and what some servers read as that or as a header
+// that a rule has read.
 func (x *exchange) dropSpoofed() {
 	h := x.r.Header
 	for name := range h {
-		if strings.IndexByte(name, '_') >= 0 || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) {
+		letters := lettersOf(name)
+		if letters&underscore != 0 || !x.trusted && strings.HasPrefix(name, rules.ProxyPrefix) || letters&otherMark != 0 && x.isAlias(name) {
 			delete(h, name)
 		}
 	}
@@ -39,6 +42,49 @@ func (x *exchange) dropSpoofed() {
 			delete(h, name)
 		}
 	}
+}
+
+// isAlias reports whether a name with other marks than "-" is that of a header which
+// a rule reads, or which only a trusted peer may set, for a server to which all marks
+// are one: to CGI as lighttpd has it "X.Api-Key" is HTTP_X_API_KEY, and to PHP a dot is
+// a "_". Other names with marks go through; some mean nothing without them, like the
+// metadata of S3.
+func (x *exchange) isAlias(name string) bool {
+	name = http.CanonicalHeaderKey(strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && letters[r] == 0 {
+			return r
+		}
+		return '-'
+	}, name))
+	return slices.Contains(x.keep, name) ||
+		!x.trusted && (strings.HasPrefix(name, rules.ProxyPrefix) || slices.Contains(rules.ProxyHeaders, name) || name == "X-Request-Id")
+}
+
+// What lettersOf says is in a name.
+const (
+	underscore = 1 << iota
+	otherMark  // not a letter, a digit, "-" or "_"
+)
+
+var letters = func() (of [256]uint8) {
+	for c := range of {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-':
+		case c == '_':
+			of[c] = underscore
+		default:
+			of[c] = otherMark
+		}
+	}
+	return of
+}()
+
+// lettersOf says whether a name of a header holds more than letters, digits and "-".
+func lettersOf(name string) (is uint8) {
+	for i := range len(name) {
+		is |= letters[name[i]]
+	}
+	return is
 }
 
 // hopByHop are the headers that end at the gateway, whoever reads or names them:

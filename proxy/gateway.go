@@ -126,6 +126,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	x.gather() // a short body that is there already
 	x.sent = g.clock.Now()
 	// From here on nothing refers to the snapshot: a WebSocket must not pin it.
 	pool.Forward(&x.w, x.r, &x.forward) // 8

@@ -13,9 +13,14 @@ import (
 func appendJSON(b []byte, s string, most int) []byte {
 	b = append(b, '"')
 	end := len(b) + most
-	for i := 0; i < len(s); {
+	plain := 0
+	for plain < min(len(s), most) && !needsEscape(s[plain]) {
+		plain++
+	}
+	b = append(b, s[:plain]...) // mostly all of it
+	for i := plain; i < len(s); {
 		start, size := len(b), 1
-		if c := s[i]; c >= utf8.RuneSelf || c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+		if c := s[i]; needsEscape(c) {
 			b, size = appendEscaped(b, s[i:])
 		} else {
 			b = append(b, c)
@@ -27,6 +32,12 @@ func appendJSON(b []byte, s string, most int) []byte {
 		i += size
 	}
 	return append(b, '"')
+}
+
+// needsEscape reports whether c may not stand in a JSON string as it is, or is part of
+// a longer character, which has to be looked at.
+func needsEscape(c byte) bool {
+	return c >= utf8.RuneSelf || c < ' ' || c == '"' || c == '\\' || c == 0x7f
 }
 
 // appendEscaped appends the first character of s, and returns how many bytes of

@@ -185,6 +185,18 @@ func (c *lazyConn) Write(p []byte) (int, error) {
 	return n, c.failure("write", err)
 }
 
+// readNow reads what is there without waiting. An end or an error shows when
+// somebody reads again.
+func (c *lazyConn) readNow(p []byte) int {
+	s := &c.in
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	s.p, s.n, s.err, s.now = p, 0, nil, true
+	c.raw.Read(s.try)
+	s.p, s.now = nil, false
+	return s.n
+}
+
 // writeNow writes as much of p as goes without waiting, whatever the deadline. What
 // keeps it from writing more shows when somebody writes that.
 func (c *lazyConn) writeNow(p []byte) int {

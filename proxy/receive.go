@@ -13,6 +13,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 1 && c.attended.Load() {
 		return 0, nil // see attended
 	}
+	if c.prompt {
+		return c.socket().readNow(p), nil
+	}
 	n, err := c.Conn.Read(p)
 	if c.traffic.floods(p[:n]) {
 		c.doors.turnAway(c, flooding, "HTTP/2 connections are closed")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+var hostName = lazily(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
 // parseAddress reads an address to listen on: ":8080", "127.0.0.1:8080",
 // "[::1]:8080", "localhost:8080", "unix:/run/gateway.sock" or "systemd:http". It
@@ -20,14 +20,14 @@ func parseAddress(text string) (string, *TextError) {
 	case strings.HasPrefix(text, "unix:"):
 		return parseSocketPath(text)
 	case strings.HasPrefix(text, "systemd:"):
-		if !socketName.MatchString(strings.TrimPrefix(text, "systemd:")) {
+		if !socketName().MatchString(strings.TrimPrefix(text, "systemd:")) {
 			return "", whole(text, "no name of a socket", "write systemd: and the FileDescriptorName of the .socket unit, as in systemd:http")
 		}
 		return text, nil
 	}
 	host, port, err := net.SplitHostPort(text)
 	switch {
-	case err != nil && digitsOnly.MatchString(text):
+	case err != nil && digitsOnly().MatchString(text):
 		return "", whole(text, "a port alone", `write ":`+text+`"`)
 	case err != nil && strings.Contains(text, "://"):
 		return "", whole(text, "a URL; an address is host:port", "")
@@ -39,7 +39,7 @@ func parseAddress(text string) (string, *TextError) {
 	if n, err := parseWhole(port); err != nil || n > 65535 || strings.Contains(port, "_") {
 		return "", whole(text, "port "+quote(port)+"; a port is 0 to 65535", "")
 	}
-	if host == "" || hostName.MatchString(host) && !strings.HasPrefix(text, "[") {
+	if host == "" || hostName().MatchString(host) && !strings.HasPrefix(text, "[") {
 		return net.JoinHostPort(strings.ToLower(host), port), nil
 	}
 	a, err := netip.ParseAddr(host)
@@ -57,7 +57,7 @@ func hostOf(addr string) string {
 
 // socketName is what systemd takes for the name of a socket, less what would not
 // stand well in a file.
-var socketName = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,255}$`)
+var socketName = lazily(`^[A-Za-z0-9_.@-]{1,255}$`)
 
 // parseSocketPath reads the path of a unix socket to listen on.
 func parseSocketPath(text string) (string, *TextError) {
@@ -111,7 +111,7 @@ func parseServer(text string) (*url.URL, *TextError) {
 	case u.Hostname() == "":
 		return nil, whole(text, "a URL without a host", "write it like http://localhost:3000")
 	}
-	if _, err := netip.ParseAddr(u.Hostname()); err != nil && !hostName.MatchString(u.Hostname()) {
+	if _, err := netip.ParseAddr(u.Hostname()); err != nil && !hostName().MatchString(u.Hostname()) {
 		return nil, whole(text, quote(u.Hostname())+" is neither a name nor an IP address", "")
 	}
 	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) || strings.HasSuffix(u.Host, ":") {
@@ -128,7 +128,7 @@ func parseServer(text string) (*url.URL, *TextError) {
 // suggestHost makes of what is no URL what may follow "http://".
 func suggestHost(text string) string {
 	switch {
-	case digitsOnly.MatchString(text):
+	case digitsOnly().MatchString(text):
 		return "localhost:" + text
 	case strings.HasPrefix(text, ":"):
 		return "localhost" + text

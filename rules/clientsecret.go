@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,9 +11,9 @@ const clientKey = `(?i)\b(?:header\.(?:[a-z0-9-]*(?:token|secret|passw|api-?key|
 	`cookie\.[^\s:"']+|query\.(?:key|[^\s:"']*(?:token|secret|passw|api-?key)[^\s:"']*))["']?[ \t]*:[ \t]*`
 
 var (
-	clientValue  = regexp.MustCompile(clientKey)
-	clientValues = regexp.MustCompile(clientKey + `(?:#.*)?$`)
-	namedThere   = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*`)
+	clientValue  = lazily(clientKey)
+	clientValues = lazily(clientKey + `(?:#.*)?$`)
+	namedThere   = lazily(`\$\{[A-Za-z_][A-Za-z0-9_]*`)
 )
 
 // secretWords are what names of secrets, or of where they are, have one of.
@@ -49,7 +48,7 @@ func (s *source) maskValues(line int, text string) (shown string, hidden map[str
 		}
 	}
 	mask := func(at, end int) {
-		for _, name := range namedThere.FindAllStringIndex(text[at:end], -1) { // which is no secret
+		for _, name := range namedThere().FindAllStringIndex(text[at:end], -1) { // which is no secret
 			star(max(at, from), at+name[0])
 			b.WriteString(text[from : at+name[1]])
 			from = at + name[1]
@@ -63,7 +62,7 @@ func (s *source) maskValues(line int, text string) (shown string, hidden map[str
 	if !mayHoldSecret(text) {
 		return text, nil
 	}
-	for _, at := range clientValue.FindAllStringIndex(text, -1) {
+	for _, at := range clientValue().FindAllStringIndex(text, -1) {
 		if end := at[1] + valueEnd(text[at[1]:]); at[1] >= from && text[at[1]:end] != "" && text[at[1]] != '{' {
 			mask(at[1], end)
 		}
@@ -79,7 +78,7 @@ func (s *source) belowClientKey(line int) bool {
 	const most = 10_000 // lines to look back
 	for n := line - 1; n > max(0, line-most); n-- {
 		above := strings.TrimLeft(s.line(n), " ")
-		if mayHoldSecret(above) && clientValues.MatchString(above) {
+		if mayHoldSecret(above) && clientValues().MatchString(above) {
 			return true
 		}
 		if above != "" && above[0] != '#' && !strings.HasPrefix(above, "- ") {

@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,13 +82,13 @@ var redacted = []string{"Authorization", "Cookie", "Set-Cookie", "Proxy-Authoriz
 
 // secretName finds the names of headers and parameters that hold a secret by what
 // they are called.
-var secretName = regexp.MustCompile(`(?i)(?:token|secret|passw|api-?key|credential|(?:^|[.-])auth(?:-|$))`)
+var secretName = lazily(`(?i)(?:token|secret|passw|api-?key|credential|(?:^|[.-])auth(?:-|$))`)
 
 // sensitive reports whether the value of a header, or of an attribute, of that name
 // may be a secret of clients or servers: one that is usually one, a cookie, or what
 // some rule is keyed on.
 func (c *completer) sensitive(name string) bool {
-	if secretName.MatchString(name) || slices.Contains(redacted, http.CanonicalHeaderKey(strings.TrimPrefix(name, "header."))) {
+	if secretName().MatchString(name) || slices.Contains(redacted, http.CanonicalHeaderKey(strings.TrimPrefix(name, "header."))) {
 		return true
 	}
 	if strings.HasPrefix(name, "cookie.") {

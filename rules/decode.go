@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -98,12 +97,12 @@ func decodeNext(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	return dec.Decode(into)
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = lazily(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // failSyntax reports what the parser could not read.
 func (s *source) failSyntax(err error) {
 	text := err.Error()
-	at := yamlLine.FindStringSubmatch(text)
+	at := yamlLine().FindStringSubmatch(text)
 	text = text[len(at[0]):]
 	line, _ := strconv.Atoi(at[1])
 	if line > 0 && countsFromZero(text) {

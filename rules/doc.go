@@ -110,5 +110,5 @@
 //
 // It counts nothing and refuses nothing: that is package limit, with the claims
 // that hits make. It opens no file (ReadGroups is given what they hold), starts no
-// goroutine, knows no clock and logs nothing.
+// goroutine, knows no clock but to let others run (yield.go), and logs nothing.
 package rules

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -83,10 +82,10 @@ func flow(n *node) string {
 }
 
 // safe is a text that YAML reads as it is, also inside brackets.
-var safe = regexp.MustCompile(`^[A-Za-z/_.][A-Za-z0-9_/.@+*=%~-]*([: ][A-Za-z0-9_/.@+*=%~-]+)*$`)
+var safe = lazily(`^[A-Za-z/_.][A-Za-z0-9_/.@+*=%~-]*([: ][A-Za-z0-9_/.@+*=%~-]+)*$`)
 
 // safeNumber is one that is written in digits, perhaps with a unit.
-var safeNumber = regexp.MustCompile(`^[0-9][A-Za-z0-9_/.%]*$`)
+var safeNumber = lazily(`^[0-9][A-Za-z0-9_/.%]*$`)
 
 // plainOrQuoted writes a scalar so that it is read as what it is.
 func plainOrQuoted(n *node) string {
@@ -96,13 +95,13 @@ func plainOrQuoted(n *node) string {
 	case n.word == wordBool || n.word == wordNumber && number:
 		return text
 	case n.word != wordBool && wordOf(text) == wordBool, number, isNullWord(text):
-	case safe.MatchString(text), safeNumber.MatchString(text) && !looksLikeDate.MatchString(text):
+	case safe().MatchString(text), safeNumber().MatchString(text) && !looksLikeDate().MatchString(text):
 		return text
 	}
 	return doubleQuoted(text)
 }
 
-var looksLikeDate = regexp.MustCompile(`^\d{4}-`)
+var looksLikeDate = lazily(`^\d{4}-`)
 
 func isNullWord(text string) bool {
 	return text == "" || text == "~" || strings.EqualFold(text, "null") || strings.EqualFold(text, "yes") || strings.EqualFold(text, "no") ||
@@ -151,7 +150,7 @@ func doubleQuoted(text string) string {
 	return b.String() + `"`
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+var jsonNumber = lazily(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // json writes n as JSON.
 func (e *emitter) json(n *node, indent string) {
@@ -188,7 +187,7 @@ func (e *emitter) jsonScalar(n *node) {
 	switch plain := strings.ReplaceAll(n.text, "_", ""); {
 	case n.origin == nil && n.word == wordBool:
 		e.b.WriteString(strings.ToLower(n.text))
-	case n.origin == nil && n.word == wordNumber && jsonNumber.MatchString(plain):
+	case n.origin == nil && n.word == wordNumber && jsonNumber().MatchString(plain):
 		e.b.WriteString(plain)
 	default:
 		e.jsonText(n.fileText())

@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ func parseRate(text string) (Rate, *TextError) {
 		if hint := wholeRate(count, number, unit); hint != "" {
 			return Rate{}, whole(text, "a fraction of a request cannot be counted", "write "+hint)
 		}
-		if strings.HasPrefix(count, "-") && digitsOnly.MatchString(count[1:]) {
+		if strings.HasPrefix(count, "-") && digitsOnly().MatchString(count[1:]) {
 			return Rate{}, whole(text, "a limit is at least 1", "")
 		}
 		if err.Hint != "" {
@@ -155,7 +154,7 @@ func parsePeriod(number, unit string) (time.Duration, limit.Span, *TextError) {
 	return time.Duration(n) * per, 0, nil
 }
 
-var fraction = regexp.MustCompile(`^\d{1,15}\.\d{1,15}$`)
+var fraction = lazily(`^\d{1,15}\.\d{1,15}$`)
 
 // wholeRate writes a rate whose count is a fraction with a whole one: "1/2s" for
 // 0.5/s. It returns "" when there is none.
@@ -164,7 +163,7 @@ func wholeRate(count, number, unit string) string {
 	if n, err := parseWhole(number); number != "" && err == nil && ok && n > 0 {
 		r.Quo(r, new(big.Rat).SetInt64(n))
 	}
-	if !ok || !fraction.MatchString(count) || r.Sign() <= 0 || units[unit] == 0 {
+	if !ok || !fraction().MatchString(count) || r.Sign() <= 0 || units[unit] == 0 {
 		return ""
 	}
 	times := r.Denom().String()
@@ -175,8 +174,8 @@ func wholeRate(count, number, unit string) string {
 }
 
 var (
-	digitsOnly  = regexp.MustCompile(`^\d+(_\d+)*$`)
-	otherNumber = regexp.MustCompile(`^[+-]?(0[xXoObB][0-9A-Fa-f_]+|[0-9_]*\.?[0-9_]+([eE][+-]?\d+)?|[0-9_]+\.)$`)
+	digitsOnly  = lazily(`^\d+(_\d+)*$`)
+	otherNumber = lazily(`^[+-]?(0[xXoObB][0-9A-Fa-f_]+|[0-9_]*\.?[0-9_]+([eE][+-]?\d+)?|[0-9_]+\.)$`)
 )
 
 // parseWhole reads a whole number from 0 to maxNumber, written in decimal digits
@@ -184,7 +183,7 @@ var (
 func parseWhole(text string) (int64, *TextError) {
 	plain := strings.ReplaceAll(text, "_", "")
 	switch {
-	case !digitsOnly.MatchString(text):
+	case !digitsOnly().MatchString(text):
 		return 0, whole(text, quote(text)+" is not a whole number", decimal(plain))
 	case len(plain) > 1 && plain[0] == '0':
 		return 0, whole(text, quote(text)+" begins with 0, which may mean octal", decimal(cmp.Or(strings.TrimLeft(plain, "0"), "0")))
@@ -200,7 +199,7 @@ func parseWhole(text string) (int64, *TextError) {
 
 // decimal returns the hint to write a number in digits, if it is a whole one.
 func decimal(text string) string {
-	if text == "" || len(text) > 20 || !otherNumber.MatchString(text) || strings.ContainsAny(text, "eE") && len(text) > 6 {
+	if text == "" || len(text) > 20 || !otherNumber().MatchString(text) || strings.ContainsAny(text, "eE") && len(text) > 6 {
 		return ""
 	}
 	if n, err := strconv.ParseInt(text, 0, 64); err == nil && strings.ContainsAny(text, "xXoObB") && n >= 0 {
@@ -214,8 +213,8 @@ func decimal(text string) string {
 }
 
 var (
-	durationShape = regexp.MustCompile(`^((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d))+$`)
-	durationPart  = regexp.MustCompile(`[\d.]+[^\d.]+`)
+	durationShape = lazily(`^((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d))+$`)
+	durationPart  = lazily(`[\d.]+[^\d.]+`)
 )
 
 // ParseDuration reads a duration as the file has it: Go's, and days as 2d. Its
@@ -235,15 +234,15 @@ func parseDuration(text string) (time.Duration, *TextError) {
 	switch {
 	case text == "0":
 		return 0, nil
-	case digitsOnly.MatchString(text):
+	case digitsOnly().MatchString(text):
 		return 0, whole(text, quote(text)+" of what?", "write "+text+"s or "+text+"ms")
-	case strings.HasPrefix(text, "-") && durationShape.MatchString(text[1:]):
+	case strings.HasPrefix(text, "-") && durationShape().MatchString(text[1:]):
 		return 0, whole(text, "a negative duration", like)
-	case !durationShape.MatchString(text):
+	case !durationShape().MatchString(text):
 		return 0, whole(text, "not a duration", like)
 	}
 	sum := time.Duration(0)
-	for _, part := range durationPart.FindAllString(text, -1) {
+	for _, part := range durationPart().FindAllString(text, -1) {
 		unit := time.Duration(1)
 		if number, ok := strings.CutSuffix(part, "d"); ok {
 			part, unit = number+"h", 24

@@ -12,9 +12,9 @@ func manualFile() map[part][]manualEntry {
 			{"proxy_protocol", yesOrNo(), "Connections of trusted proxies begin with a PROXY header, version 1 or 2, that says who the client is; nobody else may connect."},
 			{"ipv6_prefix", number(32, 128), "How many bits of an IPv6 address make one client."},
 			{"upstream", eachOnce(oneOrList(serverURL(), 1)), "The one upstream, for a file that needs no routes: its URL, or those of its servers."},
-			{"upstreams", mapOf("a name", inner(upstreamName), pools()), "Upstreams by name."},
+			{"upstreams", mapOf("a name", inner(upstreamName()), pools()), "Upstreams by name."},
 			{"routes", listOf(settingsOf(partRoute), 1), "Which requests go where; the first that matches takes the request. Not needed with one upstream."},
-			{"groups", mapOf("a name", inner(groupName), members()), "Named sets of clients, for tiers, known and match. A client is in a group if any attribute of it has a value that is listed."},
+			{"groups", mapOf("a name", inner(groupName()), members()), "Named sets of clients, for tiers, known and match. A client is in a group if any attribute of it has a value that is listed."},
 			{"exempt", match(), "Requests that no rule applies to, and whose answers carry no limit headers."},
 			{"block", match(), "Requests that are answered 403 before any rule."},
 			{"rules", listOf(settingsOf(partRule), 0), "The limits. Every rule that matches a request applies; if one has no room, none is charged."},
@@ -59,7 +59,7 @@ func manualFile() map[part][]manualEntry {
 		},
 		partSecret: {
 			{"file", filePath(), "The file that holds the secret; relative to this file."},
-			{"env", aText("the name of a variable", inner(variableName)), "The variable of the environment that holds the secret."},
+			{"env", aText("the name of a variable", inner(variableName())), "The variable of the environment that holds the secret."},
 			{"credential", aText("the name of a credential", `[^/\\.][^/\\]*`), "The name of a systemd credential (LoadCredential=) that holds the secret."},
 		},
 		partLog: {
@@ -98,7 +98,7 @@ func manualFile() map[part][]manualEntry {
 			{"password", secret(), "The password."},
 			{"ca", filePath(), "The authorities, in PEM, that are believed instead of the system's."},
 			{"timeout", aDuration(), "How long a decision may wait for the store."},
-			{"prefix", aText("1 to 24 of A-Z, a-z, 0-9, ., - and _", inner(storePrefix)), "What the names of keys begin with."},
+			{"prefix", aText("1 to 24 of A-Z, a-z, 0-9, ., - and _", inner(storePrefix())), "What the names of keys begin with."},
 			{"replicas", number(1, 100_000), "How many gateways share the store: after a failure each counts by itself with its share of the limit."},
 		},
 		partGroupFile: {

@@ -33,7 +33,7 @@ func manualRule() map[part][]manualEntry {
 		},
 		partUpstreamTLS: {
 			{"ca", filePath(), "The authorities, in PEM, that are believed."},
-			{"server_name", aText("a host name", inner(hostName)+`|`+ipv6Pattern), "The name that is asked for and that the certificate must have."},
+			{"server_name", aText("a host name", inner(hostName())+`|`+ipv6Pattern), "The name that is asked for and that the certificate must have."},
 			{"cert", filePath(), "The gateway's own certificate, in PEM."},
 			{"key", filePath(), "Its private key, in PEM."},
 			{"insecure", yesOrNo(), "Believe any server."},
@@ -68,7 +68,7 @@ func manualRule() map[part][]manualEntry {
 			{"content_type", mediaType(), "The type of the body. Default text/plain; charset=utf-8."},
 		},
 		partRule: {
-			{"name", takes{"a name of a-z, 0-9, - and _", anyOf(object{"type": "integer", "minimum": 0}, like(inner(ruleName)))}, "Shown to clients, in logs and in metrics. Counters belong to it."},
+			{"name", takes{"a name of a-z, 0-9, - and _", anyOf(object{"type": "integer", "minimum": 0}, like(inner(ruleName())))}, "Shown to clients, in logs and in metrics. Counters belong to it."},
 			{"match", someMatch(), "Which requests; all, unless given."},
 			{"key", eachOnce(oneOrList(oneAttribute(), 1)), "Who shares a counter; a list is the combination of its attributes."},
 			{"limit", aRate(), "How many units in which time."},

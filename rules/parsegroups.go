@@ -2,12 +2,11 @@ package rules
 
 import (
 	"crypto/sha256"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-var groupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+var groupName = lazily(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 const (
 	// maxGroups is how many groups a file may have.
@@ -37,7 +36,7 @@ func (p *parser) groups(n *node) {
 	before := len(p.errs)
 	for i, key := range n.keys {
 		g := Group{Name: key.text, Pos: p.posOf(key)}
-		if !groupName.MatchString(key.text) {
+		if !groupName().MatchString(key.text) {
 			p.failAt(key, "a name is letters, digits, ., _ and -, and begins with a letter or digit", "group %s: not a name", quote(key.text))
 		}
 		p.members(&g, key, n.items[i])
@@ -194,7 +193,7 @@ func (p *parser) isGroup(n *node, text, what string) bool {
 
 // quoteless returns a name for a hint: text, if it can be the name of a group.
 func quoteless(text string) string {
-	if groupName.MatchString(text) {
+	if groupName().MatchString(text) {
 		return text
 	}
 	return "premium"

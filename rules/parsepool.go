@@ -122,7 +122,7 @@ func (p *parser) upstreamTLS(n *node, t *UpstreamTLS) {
 	}
 	if v := c.get("server_name"); v != nil {
 		if text, ok := p.textLike(v, "server_name", "a host name"); ok {
-			if _, err := netip.ParseAddr(text); err != nil && !hostName.MatchString(text) {
+			if _, err := netip.ParseAddr(text); err != nil && !hostName().MatchString(text) {
 				p.failAt(v, "", "server_name %s: neither a name nor an IP address", quote(text))
 			}
 			t.ServerName = text

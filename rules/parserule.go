@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +10,8 @@ import (
 )
 
 var (
-	ruleName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) // see isRuleName
-	upstreamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+	ruleName     = lazily(`^[a-z0-9][a-z0-9_-]{0,62}$`) // see isRuleName
+	upstreamName = lazily(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 )
 
 // rules reads the list of rules.

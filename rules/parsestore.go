@@ -3,14 +3,13 @@ package rules
 import (
 	"net"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // storePrefix is what names of keys may begin with.
-var storePrefix = regexp.MustCompile(`^[A-Za-z0-9._-]{1,24}$`)
+var storePrefix = lazily(`^[A-Za-z0-9._-]{1,24}$`)
 
 // storeURLPattern is what a url looks like to an editor.
 const storeURLPattern = `(?:redis|valkey)s?://(?:[^/?#@]*@)?[^/?#@,:]+(?::[0-9]{1,5})?(?:/[0-9]*)?|rediss?-sentinel://(?:[^/?#@]*@)?[^/?#@]+/[^/?#]+(?:/[0-9]*)?`
@@ -82,7 +81,7 @@ func (p *parser) redis(n *node) {
 	}
 	if v := c.get("prefix"); v != nil {
 		if text, ok := p.textLike(v, "prefix", "text like gw"); ok {
-			if s.Prefix = text; !storePrefix.MatchString(text) {
+			if s.Prefix = text; !storePrefix().MatchString(text) {
 				p.failAt(v, "it is 1 to 24 of A-Z, a-z, 0-9, ., - and _", "prefix %s: not one", quote(text))
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -127,7 +126,7 @@ func (p *parser) domains(n *node, t *TLS) {
 	}
 }
 
-var domainName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var domainName = lazily(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // parseDomain reads the name of a host that a certificate can be ordered for;
 // public says that the CA is one that the whole world believes.
@@ -144,13 +143,13 @@ func parseDomain(text string, public bool) (string, *TextError) {
 		_, host, _ = strings.Cut(name, "://")
 		host, _, _ = strings.Cut(host, "/")
 		return "", whole(text, "a URL; a domain is a host name alone", "write "+host)
-	case host != name && domainName.MatchString(host):
+	case host != name && domainName().MatchString(host):
 		return "", whole(text, "a domain has no port", "write "+host)
-	case strings.HasSuffix(name, ".") && domainName.MatchString(name[:len(name)-1]):
+	case strings.HasSuffix(name, ".") && domainName().MatchString(name[:len(name)-1]):
 		return "", whole(text, "a dot at its end", "write "+name[:len(name)-1])
 	case strings.ContainsFunc(name, func(r rune) bool { return r > '~' }):
 		return "", whole(text, "not in ASCII", "write it as DNS has it: xn--…")
-	case !domainName.MatchString(name) || len(name) > 253:
+	case !domainName().MatchString(name) || len(name) > 253:
 		return "", whole(text, "not a host name", "write it like api.example.com")
 	case public && !isPublicName(name):
 		return "", whole(text, "no public CA issues for this name", "name your own CA in ca, or give the certificate with certificates:")

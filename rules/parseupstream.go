@@ -26,7 +26,7 @@ func (p *parser) upstreams(n *node) {
 	for i, key := range n.keys {
 		u := defaultUpstream()
 		u.Name, u.Pos = key.text, p.posOf(key)
-		if !upstreamName.MatchString(key.text) {
+		if !upstreamName().MatchString(key.text) {
 			p.failAt(key, "a name is 1 to 63 letters, digits, -, _ and .", "upstream name %s: not a name", quote(key.text))
 		}
 		value, what := n.items[i], "upstream "+quote(key.text)

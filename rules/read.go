@@ -172,7 +172,7 @@ func (s *source) whole(n *node, what string, low, high int64) (int64, bool) {
 		return 0, false
 	}
 	v, err := parseWhole(n.text)
-	if digits, ok := strings.CutPrefix(n.text, "-"); ok && digitsOnly.MatchString(digits) {
+	if digits, ok := strings.CutPrefix(n.text, "-"); ok && digitsOnly().MatchString(digits) {
 		v, err = -1, nil
 	}
 	switch {

@@ -26,7 +26,7 @@ func (e *edits) next() string {
 	for i := range e.rules {
 		if e.rules[i] == "" || e.IntN(4) == 0 {
 			e.rules[i] = fmt.Sprintf("  - name: %c\n    match: /x/:id/**\n    limit: %s\n", 'a'+i, e.one("5/m", "7/m")) +
-				"    key: " + e.one("ip", "ip/24", "global", "[header.X-Key, ip]", "path.id", "query.q", "body.name", "path", "header.X-Key\n    known: vip") + "\n" +
+				"    key: " + e.one("ip", "ip/24", "global", "[header.X-Key, ip]", "path.id", "query.q", "body.name", "path", "header.X-Key", "header.X-Key", "header.X-Key\n    known: vip", "header.X-Key\n    known: vip", "header.X-Key\n    known: vip") + "\n" +
 				e.one("", "", "    missing: skip\n", "    missing: header.X-Other\n") + e.one("", "", "    fail: closed\n") +
 				e.one("", "", "    algorithm: sliding_window\n") + e.one("", "", "    store: memory\n")
 		}
@@ -47,7 +47,7 @@ func TestWhatAReloadTakesOverIsWhatItWouldHaveMade(t *testing.T) {
 	e := edits{Rand: rand.New(rand.NewPCG(7, 7))}
 	var prev *Set
 	taken, kept := 0, 0
-	for range 400 {
+	for range 1000 {
 		text := e.next()
 		f := parse(t, text)
 		set, err := f.Compile(prev)

@@ -204,9 +204,9 @@ func (p *parser) readSecret(s Secret, n *node, what string) Secret {
 			s.from = filepath.Join(p.folder(), text)
 		}
 	case s.Source == "env":
-		if s.from = text; !variableName.MatchString(text) {
+		if s.from = text; !variableName().MatchString(text) {
 			hint := "write its name alone"
-			if name := strings.Trim(text, "${}"); variableName.MatchString(name) {
+			if name := strings.Trim(text, "${}"); variableName().MatchString(name) {
 				hint = "write " + name
 			}
 			p.failAt(n, hint, "env %s: not the name of a variable", quote(text))

@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -293,7 +292,7 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 	if line != s.searched { // a line may be long, and have thousands of errors
 		s.searched, s.secretAt = line, nil
 		if mayHoldSecret(text) {
-			s.secretAt = writtenSecret.FindStringIndex(text)
+			s.secretAt = writtenSecret().FindStringIndex(text)
 		}
 		s.masked, s.hidden = s.maskValues(line, text)
 	}
@@ -322,7 +321,7 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 // writtenSecret finds a line with a secret written out, which is not shown, also
 // when something else is wrong with it: one of the gateway, one of a header that is
 // set on messages, or the URL of a store with one.
-var writtenSecret = regexp.MustCompile(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|[a-z0-9-]*(?:api-?key|passw|auth-token|-auth\b)))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
+var writtenSecret = lazily(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|[a-z0-9-]*(?:api-?key|passw|auth-token|-auth\b)))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,8 @@ import (
 const maxSubstituted = maxFile
 
 var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	variable     = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)(:-|:\?)`)
+	variableName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	variable     = lazily(`^([A-Za-z_][A-Za-z0-9_]*)(:-|:\?)`)
 )
 
 // substitute replaces in the text of n, a scalar, ${NAME}, ${NAME:-default} and
@@ -75,15 +74,15 @@ func (c *converter) variable(n *node, off int) (value, name string, width int) {
 		return fail(dollar, "${ without }")
 	}
 	name, operator, word := inside, "", ""
-	if m := variable.FindStringSubmatch(inside); m != nil {
+	if m := variable().FindStringSubmatch(inside); m != nil {
 		name, operator, word = m[1], m[2], inside[len(m[0]):]
 	}
 	switch {
 	case strings.Contains(word, "${"):
 		return fail("", "${…} inside ${…}")
-	case !variableName.MatchString(name) && startsVariable(name):
+	case !variableName().MatchString(name) && startsVariable(name):
 		return fail("use ${NAME}, ${NAME:-default} or ${NAME:?message}", "%s is no substitution", quote("${"+inside+"}"))
-	case !variableName.MatchString(name):
+	case !variableName().MatchString(name):
 		return fail(dollar, "%s is not the name of a variable", quote(inside))
 	}
 	value, set := c.outside.env(name)
@@ -115,7 +114,7 @@ func (c *converter) variable(n *node, off int) (value, name string, width int) {
 // so that the form alone is wrong.
 func startsVariable(inside string) bool {
 	end := strings.IndexAny(inside, ":-+?=#%/^,")
-	return end > 0 && variableName.MatchString(inside[:end])
+	return end > 0 && variableName().MatchString(inside[:end])
 }
 
 // wordOf returns what YAML takes a plain scalar for. One that says nothing, in
@@ -125,7 +124,7 @@ func wordOf(text string) word {
 	case "true", "True", "TRUE", "false", "False", "FALSE":
 		return wordBool
 	}
-	if otherNumber.MatchString(text) && strings.ContainsAny(text, "0123456789") {
+	if otherNumber().MatchString(text) && strings.ContainsAny(text, "0123456789") {
 		return wordNumber
 	}
 	return wordText

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,13 +13,23 @@ func (s *source) explainSyntax(text string, line int) {
 	if name, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
 		open = strings.TrimSuffix(name, "' referenced")
 	}
-	for n := max(1, line-1); n <= len(s.lines); n++ {
+	bad, last := s.badQuote(), len(s.lines)
+	if bad != nil && bad.closed == bad.line {
+		last = bad.line
+	} else if bad != nil {
+		last = bad.line - 1 // what follows is not what it looks like
+	}
+	for n := max(1, line-1); n <= last; n++ {
 		c := lineScan{line: s.line(n), alias: open, previous: s.before(n)}
 		if c.scan(); c.msg != "" {
 			col := utf8.RuneCountInString(c.line[:c.at]) + 1
 			s.fail(n, col, utf8.RuneCountInString(c.line[c.at:c.end]), c.hint, "%s", c.msg)
 			return
 		}
+	}
+	if bad != nil {
+		s.failQuote(bad)
+		return
 	}
 	if strings.Contains(text, "expected key") || strings.Contains(text, "'-' indicator") {
 		if n, indent := s.oddIndent(line); n > 0 {
@@ -66,7 +75,7 @@ func plainWords(text string) string {
 		return `a list that begins with "[" is not closed with "]", or a comma is missing`
 	case strings.Contains(text, "',' or '}'"):
 		return `a map that begins with "{" is not closed with "}", or a comma is missing`
-	case strings.Contains(text, "unexpected end of stream"):
+	case strings.Contains(text, "unexpected end of stream"): // should it not have been found
 		return "a quote is not closed"
 	case strings.Contains(text, "could not find expected ':'"):
 		return `a line is neither "name: value" nor an item of a list`
@@ -98,9 +107,9 @@ type lineScan struct {
 }
 
 var (
-	bareAddress = regexp.MustCompile(`^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:\d+)?`)
-	keyOnly     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*:[ \t]`)
-	keyGlued    = regexp.MustCompile(`^([a-z0-9_]+):[^\s:/]`)
+	bareAddress = lazily(`^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:\d+)?`)
+	keyOnly     = lazily(`^[A-Za-z_][A-Za-z0-9_.-]*:[ \t]`)
+	keyGlued    = lazily(`^([a-z0-9_]+):[^\s:/]`)
 )
 
 func (c *lineScan) found(at, end int, msg, hint string) {
@@ -133,7 +142,7 @@ func (c *lineScan) scan() {
 		c.value(i, len(c.line), true)
 		return
 	}
-	if m := keyGlued.FindStringSubmatch(c.line[i:]); m != nil && isSetting(m[1]) {
+	if m := keyGlued().FindStringSubmatch(c.line[i:]); m != nil && isSetting(m[1]) {
 		c.found(i, i+len(m[1])+1, `after "`+m[1]+`:" a space is missing`, "write "+m[1]+": "+strings.TrimSpace(c.line[i+len(m[1])+1:]))
 		return
 	}
@@ -148,7 +157,7 @@ func (c *lineScan) key(i int) int {
 		}
 		return 0
 	}
-	return min(len(keyOnly.FindString(c.line[i:]+" ")), len(c.line)-i)
+	return min(len(keyOnly().FindString(c.line[i:]+" ")), len(c.line)-i)
 }
 
 // deeperThanValue reports whether the line is indented deeper than the one
@@ -158,7 +167,7 @@ func (c *lineScan) deeperThanValue(indent int) bool {
 	for strings.HasPrefix(trimmed, "- ") {
 		trimmed = strings.TrimLeft(trimmed[2:], " ")
 	}
-	name := keyOnly.FindString(trimmed)
+	name := keyOnly().FindString(trimmed)
 	value := strings.TrimSpace(trimmed[len(name):])
 	return name != "" && value != "" && indent > len(c.previous)-len(trimmed) &&
 		!strings.ContainsAny(value[:1], "|>&#\"'[{")
@@ -171,7 +180,7 @@ func (c *lineScan) value(i, end int, single bool) {
 		return
 	}
 	rest := c.line[i:end]
-	if address := bareAddress.FindString(rest); address != "" {
+	if address := bareAddress().FindString(rest); address != "" {
 		c.found(i, i+len(address), "an address in [] without quotes", `write "`+address+`"`)
 		return
 	}
@@ -206,7 +215,7 @@ func (c *lineScan) value(i, end int, single bool) {
 func (c *lineScan) flow(i, end int) {
 	for i < end && c.msg == "" {
 		switch b := c.line[i]; {
-		case b == ' ' || b == ',' || b == ']' || b == '}' || b == '[' && !bareAddress.MatchString(c.line[i:end]) || b == '{':
+		case b == ' ' || b == ',' || b == ']' || b == '}' || b == '[' && !bareAddress().MatchString(c.line[i:end]) || b == '{':
 			i++
 			continue
 		case b == '"' || b == '\'':
@@ -217,7 +226,7 @@ func (c *lineScan) flow(i, end int) {
 			i += len(raw)
 			continue
 		}
-		if key := keyOnly.FindString(c.line[i:end]); key != "" {
+		if key := keyOnly().FindString(c.line[i:end]); key != "" {
 			i += len(key)
 			continue
 		}

@@ -96,7 +96,7 @@ func oneWord(c choice) takes {
 }
 
 func aDuration() takes {
-	return takes{"a duration like 500ms, 30s, 5m, 1h30m or 2d", anyOf(object{"enum": []any{0}}, like(`0|`+inner(durationShape)))}
+	return takes{"a duration like 500ms, 30s, 5m, 1h30m or 2d", anyOf(object{"enum": []any{0}}, like(`0|`+inner(durationShape())))}
 }
 
 func aSize() takes {
@@ -226,7 +226,7 @@ func headerMap(owned []string, prefixes ...string) takes {
 
 // serverURL is the URL of a server.
 func serverURL() takes {
-	pattern := `(?:http|https|h2c)://(?:` + inner(hostName) + `|` + bracketed + `)(?::0*` + portPattern + `)?(?:/[^?#]*)?|` + socketPattern
+	pattern := `(?:http|https|h2c)://(?:` + inner(hostName()) + `|` + bracketed + `)(?::0*` + portPattern + `)?(?:/[^?#]*)?|` + socketPattern
 	return takes{"a URL like http://localhost:3000", object{"allOf": []object{
 		like(pattern), {"not": object{"pattern": `^(?:h.*[^/:]|unix:.+:(?:/.*)?)/+\.{1,2}(?:/|$)`}},
 	}}}
@@ -235,11 +235,11 @@ func serverURL() takes {
 // address is one to listen on.
 func address() takes {
 	return aText("an address like :8080, 127.0.0.1:8080, \"[::1]:8080\", unix:/run/gateway.sock or systemd:http",
-		ownAddress+`|systemd:`+inner(socketName))
+		ownAddress+`|systemd:`+inner(socketName()))
 }
 
 // ownAddress is one that the gateway binds itself.
-var ownAddress = `(?:` + inner(hostName) + `|` + bracketed + `)?:(?:0|` + portPattern + `)|` + socketPattern
+var ownAddress = `(?:` + inner(hostName()) + `|` + bracketed + `)?:(?:0|` + portPattern + `)|` + socketPattern
 
 // loopAddress is one that only this machine reaches.
 func loopAddress() takes {

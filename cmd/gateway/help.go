@@ -57,8 +57,19 @@ To see what a rule means in numbers, and what it makes of a request:
   gateway explain POST /login -d username=ann
 `
 
-// newRulesHelp is what `gateway help rules` prints; it is no command.
+// newRulesHelp is what `gateway help rules` prints; it is no command. Its text is
+// made when it is asked for.
 func newRulesHelp() *cobra.Command {
+	cmd := &cobra.Command{Use: "rules", Short: "How the rules of the file work"}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long = rulesManual()
+		cmd.Root().HelpFunc()(cmd, args)
+	})
+	return cmd
+}
+
+// rulesManual tells how rules work, and of all their settings.
+func rulesManual() string {
 	var b strings.Builder
 	b.WriteString(rulesHelp() + "\nThe settings of a rule:\n")
 	for _, part := range rules.Manual() {
@@ -77,7 +88,7 @@ func newRulesHelp() *cobra.Command {
 		}
 	}
 	b.WriteString("\ngateway man gateway.yaml tells of all other settings.\n")
-	return &cobra.Command{Use: "rules", Short: "How the rules of the file work", Long: strings.TrimSpace(b.String())}
+	return strings.TrimSpace(b.String())
 }
 
 // wrapped breaks text into lines of at most width letters, each with the indent.

@@ -270,9 +270,15 @@ func restartNeeded(running, file *rules.File) error {
 	if running.State.Path == file.State.Path {
 		return nil
 	}
-	const msg, hint = "state has changed: that needs a restart", "restart the gateway, or put it back as it was"
+	msg, hint := needsRestart("state")
 	if file.State.Pos.Line > 0 {
 		return rules.ErrorList{file.State.Error(msg, hint)}
 	}
 	return rules.ErrorList{&rules.Error{Pos: rules.Pos{File: file.Name, Line: 1, Col: 1}, Len: 1, Msg: msg, Hint: hint}}
+}
+
+// needsRestart says that a setting has changed that cannot while the gateway runs, and
+// what to do.
+func needsRestart(setting string) (msg, hint string) {
+	return setting + " has changed: that needs a restart", "restart the gateway, or put it back as it was"
 }

@@ -60,7 +60,7 @@ func progressLine(bytes, lines, all int64, after time.Duration) string {
 	if all <= 0 || bytes <= 0 {
 		return text
 	}
-	const width = 30
+	const width = 20 // so that all of it fits into 80 columns
 	part := min(1, float64(bytes)/float64(all))
 	full := int(part * width)
 	left := time.Duration(float64(after) * (1 - part) / part).Round(time.Second)

@@ -38,7 +38,8 @@ func restart(file, running *rules.File) error {
 	if file.Store != nil {
 		pos = file.Store.Pos
 	}
-	return rules.ErrorList{{Pos: pos, Len: 1, Msg: "store: a change of the store needs a restart", Hint: "the one in force is " + running.Store.String()}}
+	msg, hint := needsRestart("store")
+	return rules.ErrorList{{Pos: pos, Len: 1, Msg: msg, Hint: hint + ": " + running.Store.String()}}
 }
 
 // storeOptions returns how the store of a file is spoken to. The error is a

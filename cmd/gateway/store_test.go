@@ -358,7 +358,7 @@ func TestAnotherStoreNeedsARestart(t *testing.T) {
 			a = g.control("POST", "/reload")
 			return a.status == 422
 		})
-		if !strings.Contains(a.body, "needs a restart") || strings.Contains(a.body, "elsewhere") {
+		if !strings.Contains(a.body, "store has changed: that needs a restart") || strings.Contains(a.body, "elsewhere") {
 			t.Errorf("a change of the store is refused with:\n%s", a.body)
 		}
 	}

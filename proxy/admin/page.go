@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,7 +23,12 @@ var pageStyle string
 //go:embed page.js
 var pageScript string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+// page returns the template of the page, which most processes are never asked for.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(pageFuncs).Parse(pageText))
+})
+
+var pageFuncs = template.FuncMap{
 	"ago": func(now, then time.Time) string { return max(0, now.Sub(then)).Round(time.Second).String() },
 	"classes": func(counts map[string]uint64) string {
 		var parts []string
@@ -44,7 +50,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	},
 	"add":    func(a, b, c int64) int64 { return a + b + c },
 	"sparks": sparks,
-}).Parse(pageText))
+}
 
 // pageRules is how many rules the page shows.
 const pageRules = 200
@@ -70,7 +76,7 @@ func servePage(c Config) http.HandlerFunc {
 		d := pageData{Status: readStatus(c, time.Now()), Nonce: rand.Text(), Style: pageStyle, Script: pageScript}
 		d.Hidden = d.shorten(pageRules)
 		var b strings.Builder
-		if err := page.Execute(&b, d); err != nil {
+		if err := page().Execute(&b, d); err != nil {
 			say(w, http.StatusInternalServerError, err.Error())
 			return
 		}

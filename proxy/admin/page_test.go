@@ -37,7 +37,7 @@ func TestThePageShowsCertificates(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	ended, later := now.Add(-time.Hour), now.Add(48*time.Hour)
 	var b strings.Builder
-	err := page.Execute(&b, pageData{Status: Status{At: now, Certificates: []CertificateStatus{
+	err := page().Execute(&b, pageData{Status: Status{At: now, Certificates: []CertificateStatus{
 		{"a.example", &later}, {"b.example", &ended}, {"<c>", nil},
 	}}})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestThePageShowsTheStore(t *testing.T) {
 			`counters in &lt;b&gt;, shared by 2: <b class="bad">away; rules do what their fail says</b> · calls that failed: 1 auth, 4 timeout</p>`, "slots held"},
 	} {
 		var b strings.Builder
-		if err := page.Execute(&b, pageData{Status: Status{Store: tt.store}}); err != nil {
+		if err := page().Execute(&b, pageData{Status: Status{Store: tt.store}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.String(); !strings.Contains(got, tt.says) || strings.Contains(got, tt.hidden) {

@@ -9,15 +9,7 @@ import "syscall"
 
 // ReadSocket is read(2) of a socket that does not block. It goes on when it is
 // interrupted.
-func ReadSocket(fd uintptr, p []byte) (int, error) { return call(syscall.Read, fd, p) }
+func ReadSocket(fd uintptr, p []byte) (int, error) { return told(syscall.Read, fd, p) }
 
 // WriteSocket is write(2), otherwise as ReadSocket.
-func WriteSocket(fd uintptr, p []byte) (int, error) { return call(syscall.Write, fd, p) }
-
-func call(do func(fd int, p []byte) (int, error), fd uintptr, p []byte) (int, error) {
-	for {
-		if n, err := do(int(fd), p); err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
+func WriteSocket(fd uintptr, p []byte) (int, error) { return told(syscall.Write, fd, p) }

@@ -11,6 +11,12 @@ import (
 // TestCallsOfASocketWaitForNobody has each of the two at a socket that is empty, that
 // has something, that is full, and whose other end is gone.
 func TestCallsOfASocketWaitForNobody(t *testing.T) {
+	for _, size := range []int{64 << 10, 256 << 10} { // the scheduler is told of the latter
+		callsWaitForNobody(t, make([]byte, size))
+	}
+}
+
+func callsWaitForNobody(t *testing.T, p []byte) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +36,6 @@ func TestCallsOfASocketWaitForNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := make([]byte, 64<<10)
 	call := func(do func(uintptr, []byte) (int, error), p []byte) (n int, err error) {
 		raw.Control(func(fd uintptr) { n, err = do(fd, p) })
 		return n, err

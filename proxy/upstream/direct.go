@@ -16,9 +16,10 @@ import (
 // net/http, as there.
 //
 // A request with a body has a goroutine that sends it, for the answer may come
-// before its end. Such a request is never sent again. One without is sent a second
-// time, on a fresh connection, where a kept one turns out closed: if nothing of it
-// was written, or if it is a GET, HEAD, OPTIONS or TRACE and nothing was answered.
+// before its end, unless all of it is there and short. Such a request is never sent
+// again. One without is sent a second time, on a fresh connection, where a kept one
+// turns out closed: if nothing of it was written, or if it is a GET, HEAD, OPTIONS or
+// TRACE and nothing was answered.
 //
 // As many connections are open at most as there were requests at one time, so the
 // pool's bound on those bounds them too.
@@ -38,8 +39,9 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return d.carry(req, nil)
 }
 
-// carry is RoundTrip for a request without a body, or an empty one, that tells f
-// what happens and not the hooks of a trace. With a nil f it is RoundTrip.
+// carry is RoundTrip for a request without a body, with an empty one, or with the
+// content of f, that tells f what happens and not the hooks of a trace. With a nil f
+// it is RoundTrip.
 func (d *direct) carry(req *http.Request, f *flight) (*http.Response, error) {
 	if err := sendable(req); err != nil {
 		closeBody(req)

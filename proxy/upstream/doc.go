@@ -54,9 +54,10 @@
 //
 // # What a request costs
 //
-// One without a body that is answered at once has no context, no timer and no
-// goroutine of its own: the time to the first byte is a deadline of the connection's
-// reads, and whether its client leaves is looked at when a read has waited for 50 ms.
+// One without a body, or with a short one that is there already, that is answered at
+// once has no context, no timer and no goroutine of its own: the time to the first
+// byte is a deadline of the connection's reads, and whether its client leaves is looked
+// at when a read has waited for 50 ms.
 //
 // # How many at once
 //

@@ -91,7 +91,10 @@ func (x *exchange) run() (*http.Response, error) {
 func (x *exchange) send() error {
 	x.out = requests.Get().(*bytes.Buffer)
 	x.out.Reset()
-	if x.req.Body == nil {
+	if x.inOnePiece() {
+		if x.flight != nil {
+			x.flight.piece.Reset(x.flight.content) // perhaps once more
+		}
 		if err := x.req.Write(x.out); err != nil {
 			return err
 		}
@@ -103,10 +106,13 @@ func (x *exchange) send() error {
 	return x.ask()
 }
 
+// inOnePiece reports whether all of the request is there to be sent.
+func (x *exchange) inOnePiece() bool { return x.req.Body == nil || x.flight != nil }
+
 // ask sends the request, or what of it is there so far.
 func (x *exchange) ask() error {
 	x.gotConn()
-	if x.req.Body == nil {
+	if x.inOnePiece() {
 		_, err := x.link.Write(x.out.Bytes())
 		return err
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -43,7 +44,10 @@ type flight struct {
 	hooked    bool // into the trace
 	exchange  exchange
 
-	body   *clientBody // nil without one
+	body    *clientBody // nil without one, and with content
+	content []byte      // the whole body, or nil
+	piece   piece       // content, as what is sent has it
+
 	first  firstByte
 	stall  time.Duration           // that a server may take no more of the body; 0 is no bound
 	cancel context.CancelCauseFunc // once raised
@@ -52,6 +56,12 @@ type flight struct {
 	tied  bool // others may know of it, also when it has landed
 	whole bool // it has come to its end in order
 }
+
+// piece is a body that is there as a whole.
+type piece struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*piece) Close() error { return nil }
 
 type flightKey struct{}
 

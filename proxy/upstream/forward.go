@@ -41,6 +41,10 @@ type Request struct {
 	// Timeout replaces the pool's time to the first byte of an answer, unless it
 	// is 0; negative is none.
 	Timeout time.Duration
+	// Body is the whole body of the client's request where that is known and a few KB
+	// at most; else nil. It goes out in one piece with the header then, and r.Body,
+	// which must give the same, may be left unread. It is read until Forward returns.
+	Body []byte
 	// Tunnel closes a WebSocket that has carried no byte either way for so
 	// long; 0 is never.
 	Tunnel time.Duration
@@ -64,9 +68,12 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 	f := flights.Get().(*flight)
 	f.Context, f.pool, f.front, f.client, f.in, f.w = r.Context(), p, q.Front, q.Client, r, w
 	f.key, f.path = q.Key, q.Path
+	if p.direct {
+		f.content = q.Body
+	}
 	var err error
 	if f.server, err = p.board(f, q.Server, q.Key); err != nil {
-		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		if r.ContentLength != 0 && q.Body == nil && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // see unread
 		}
 		q.Front.Fail(w, r, err)
@@ -84,7 +91,7 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, q *Request) {
 		}
 	}
 	f.first.span, f.stall = p.timeouts(q.Timeout)
-	if r.ContentLength != 0 || f.webSocket {
+	if r.ContentLength != 0 && f.content == nil || f.webSocket {
 		f.share()
 	}
 	p.proxy.ServeHTTP(&f.reply, f.request(r))
@@ -98,7 +105,10 @@ func (p *Pool) rewrite(pr *httputil.ProxyRequest) {
 	out.URL.RawQuery = pr.In.URL.RawQuery // ReverseProxy drops what it cannot parse
 	out.Trailer = nil                     // it would be announced and never sent
 	out.Header = f.roomy(out.Header)
-	if out.Body != nil {
+	switch {
+	case f.content != nil:
+		out.Body = &f.piece
+	case out.Body != nil:
 		f.body = &clientBody{
 			src:        out.Body,
 			stall:      f.stall,

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Pool struct {
 	log     *slog.Logger
 	servers []*Server
 	ownHost bool // the server gets its own Host, not the client's
+	direct  bool // all servers have a direct
 	proxy   *httputil.ReverseProxy
 	files   *material // what the files of spec.TLS held
 	most    int64     // requests in progress at one server; 0: no bound
@@ -99,6 +101,7 @@ func New(spec *rules.Upstream, o Options) (*Pool, error) {
 	if len(p.servers) == 0 {
 		return nil, fmt.Errorf("upstream %q: %w", spec.Name, errors.New("no servers"))
 	}
+	p.direct = !slices.ContainsFunc(p.servers, func(s *Server) bool { return s.h1direct == nil })
 	p.choice.Store(choose(p.servers))
 	p.proxy = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,

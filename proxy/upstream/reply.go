@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -12,7 +13,8 @@ import (
 // when it begins. ReverseProxy would start a timer for each.
 type reply struct {
 	http.ResponseWriter
-	rest int64 // bytes still to come from the server; 0: nothing has to be flushed
+	rest int64     // bytes still to come from the server; 0: nothing has to be flushed
+	body io.Reader // where they come from; nil if not so many, or the client is slow
 
 	mu      sync.Mutex // guards what follows, and writing, while rest is not 0
 	timer   *time.Timer
@@ -27,6 +29,9 @@ func (y *reply) answered(res *http.Response) {
 	}
 	if res.Body != http.NoBody {
 		y.rest = max(0, res.ContentLength)
+	}
+	if y.rest > largeSize {
+		y.body = res.Body
 	}
 }
 
@@ -50,6 +55,43 @@ func (y *reply) Write(p []byte) (int, error) {
 	if y.rest == 0 {
 		return y.ResponseWriter.Write(p)
 	}
+	n, err := y.pass(p)
+	if err == nil && y.body != nil && len(p) == bufferSize {
+		err = y.pour()
+	}
+	return n, err
+}
+
+// pour passes on what follows through a large buffer, as long as the server gives
+// that much and the client takes it. ReverseProxy, which has just filled its own
+// buffer, goes on with the rest, and finds out by itself what a read here has failed of.
+func (y *reply) pour() error {
+	large := largeBuffers.get()
+	defer largeBuffers.put(large)
+	for large != nil && y.rest > 0 {
+		n, readErr := y.body.Read(large[:])
+		if n > 0 {
+			before := time.Now()
+			if _, err := y.pass(large[:n]); err != nil {
+				return err
+			}
+			if time.Since(before) > slowWrite {
+				y.body = nil
+				return nil
+			}
+		}
+		if readErr != nil || n < bufferSize {
+			return nil
+		}
+	}
+	return nil
+}
+
+// slowWrite is how long a client may take for a large buffer to be given more of them.
+const slowWrite = 50 * time.Millisecond
+
+// pass writes p to the client.
+func (y *reply) pass(p []byte) (int, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	n, err := y.ResponseWriter.Write(p)

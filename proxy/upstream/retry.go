@@ -45,7 +45,7 @@ func (f *flight) another(err error, again int) *Server {
 // A slow answer is waited for once only.
 func (f *flight) repeatable(err error) bool {
 	a := &f.attempt
-	return idempotent(f.in.Method) && f.body == nil && a.connected.Load() && !a.heard.Load() && a.interim.Load() == 0 &&
+	return idempotent(f.in.Method) && f.body == nil && f.content == nil && a.connected.Load() && !a.heard.Load() && a.interim.Load() == 0 &&
 		!isTimeout(err) && !f.left()
 }
 

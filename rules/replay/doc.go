@@ -35,10 +35,11 @@
 //
 // # Memory
 //
-// It is bounded, however long the log is: the window of lines, the Tables of the
-// rules (max_keys, max_memory), and a table of at most 2^19 keys a rule for the
-// figures. Of more keys than that a part is sampled, by their digest, and the report
-// says so; requests and refusals are always counted in full.
+// It is bounded, however long the log is: the window of lines, in their number and in
+// bytes, the Tables of the rules (max_keys, max_memory), 2^18 requests in progress, and a
+// table of at most 2^19 keys a rule for the figures. Of more keys than that a part is
+// sampled, by their digest, and the report says so; requests and refusals are always
+// counted in full.
 //
 // A Reader may be used by one goroutine at a time, and so may a Run.
 package replay

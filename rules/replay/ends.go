@@ -28,10 +28,13 @@ type ends struct {
 	list []*end
 	came uint64
 	free []*end
+	most int // that wait
+	cut  int64
 }
 
-// mostEnds bounds the requests in progress.
-const mostEnds = 1 << 20
+// mostEnds bounds the requests in progress: each takes about a kilobyte. When there
+// are more, the one that would end first ends early, and is counted in cut.
+const mostEnds = 1 << 18
 
 // Len implements heap.Interface.
 func (e *ends) Len() int { return len(e.list) }
@@ -77,6 +80,17 @@ func (e *ends) due(r *Record) bool {
 	}
 	first := e.list[0]
 	return first.at < r.At || first.at == r.At && (r.Seq == 0 || first.seq < r.Seq)
+}
+
+// settleBefore settles what ends before the decision of r, and what there are too many of.
+func (e *ends) settleBefore(r *Record) {
+	for e.due(r) {
+		e.settle()
+	}
+	for len(e.list) > e.most {
+		e.cut++
+		e.settle()
+	}
 }
 
 // settle settles the first end.

@@ -37,10 +37,7 @@ func (s *splitter) next() (line []byte, whole bool, err error) {
 		if i := bytes.IndexByte(s.buf[s.from+seen:s.to], '\n'); i >= 0 {
 			line = s.buf[s.from : s.from+seen+i]
 			s.from += seen + i + 1
-			if n := len(line); n > 0 && line[n-1] == '\r' {
-				line = line[:n-1]
-			}
-			return line, true, nil
+			return trimmed(line), true, nil
 		}
 		seen = s.to - s.from
 		if seen < maxLine && s.err == nil {
@@ -54,10 +51,23 @@ func (s *splitter) next() (line []byte, whole bool, err error) {
 			s.long = true
 			return line, true, errLong
 		case seen > 0 && errors.Is(s.err, io.EOF):
-			return line, false, nil
+			return trimmed(line), false, nil
 		}
 		return nil, false, s.err
 	}
+}
+
+// trimmed returns a line without what editors and Windows put around it: a byte-order
+// mark at the start of a file, or of one of several that were put together, and a
+// carriage return.
+func trimmed(line []byte) []byte {
+	if len(line) >= 3 && line[0] == 0xef && line[1] == 0xbb && line[2] == 0xbf {
+		line = line[3:]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
 }
 
 // skip passes over the rest of a line that is too long.
@@ -109,7 +119,7 @@ func (s *splitter) sample() [][]byte {
 		if !whole && len(lines) > 0 {
 			break
 		}
-		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) > 0 {
+		if line = trimmed(line); len(line) > 0 {
 			lines = append(lines, line)
 		}
 		head = rest

@@ -113,6 +113,9 @@ func (r *Reader) begin(f *File) error {
 		_, read = recognise([]*Format{format}, sample, r.wants)
 	}
 	switch {
+	case read == 0 && in.err != nil && !errors.Is(in.err, io.EOF):
+		in.close()
+		return fmt.Errorf("%s cannot be read: %w", f.Name, in.err)
 	case len(sample) == 0:
 		in.close()
 		f.Format = nil
@@ -141,6 +144,9 @@ func (r *Reader) begin(f *File) error {
 func unknownFormat(f *File, given *Format, sample [][]byte, w *wanted) error {
 	line := sample[0]
 	why := "no known format of access logs; describe it with --format"
+	if isUTF16(line) {
+		return fmt.Errorf("%s is UTF-16 text; turn it into UTF-8: iconv -f UTF-16 -t UTF-8 %s | gateway replay -", f.Name, f.Name)
+	}
 	for _, b := range sample {
 		if slices.Contains(b, 0) {
 			return fmt.Errorf("%s:1: binary data, no access log", f.Name)
@@ -151,6 +157,16 @@ func unknownFormat(f *File, given *Format, sample [][]byte, w *wanted) error {
 		why = "not what --format says: " + err.Error()
 	}
 	return fmt.Errorf("%s:1: %s: %s", f.Name, why, excerpt(line))
+}
+
+// isUTF16 reports whether text in UTF-16 begins as b does: with a byte-order mark, or
+// with two letters of ASCII.
+func isUTF16(b []byte) bool {
+	if len(b) < 4 {
+		return false
+	}
+	return b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff ||
+		b[0] != 0 && b[1] == 0 && b[2] != 0 && b[3] == 0 || b[0] == 0 && b[1] != 0 && b[2] == 0 && b[3] != 0
 }
 
 // excerpt returns the beginning of a line, fit for a terminal.

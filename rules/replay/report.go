@@ -200,6 +200,9 @@ func (s *Run) notes(r *Reader) (notes []string) {
 	if host != "" {
 		notes = append(notes, host+" does not hold the host that was asked for: it is taken for "+quoteHost(s.host)+" (--host)")
 	}
+	if n := s.ends.cut; n > 0 {
+		notes = append(notes, fmt.Sprintf("more than %d requests, each counted for each rule that waits for its end, were in progress at a time: %d are taken to have ended early, so limits on these look looser than they were", s.ends.most, n))
+	}
 	if p := s.peers; trusted != "" && s.set.TrustedProxies.Contains(p.one) && p.same > 0 {
 		notes = append(notes, fmt.Sprintf("many lines come from %v, which trusted_proxies trusts, and %s does not hold X-Forwarded-For: its clients count as one", p.one, trusted))
 	}

@@ -122,3 +122,23 @@ func TestTimesOfOneMinuteAreThoseOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// When more requests are in progress than can be remembered, the report says how many
+// of them it has ended early.
+func TestRequestsEndedEarlyAreTold(t *testing.T) {
+	var log strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&log, `{"ts":%d,"request":{"remote_ip":"203.0.113.%d","method":"GET","host":"h","uri":"/"},"duration":1000,"status":200}`+"\n", 1790813801+i, i)
+	}
+	for most, want := range map[int]string{
+		100: "", 99: "", 98: "more than 98 requests, each counted for each rule that waits for its end, were in progress at a time: 1 are", 30: ": 69 are taken to have ended early",
+	} {
+		s := NewRun(setOf(t, "upstream: http://127.0.0.1:1\nrules:\n  - name: slots\n    concurrency: 1\n"), "")
+		s.ends.most = most
+		rep := decideAll(t, s, []string{"-"}, Options{Stdin: strings.NewReader(log.String())})
+		notes := strings.Join(rep.Notes, "\n")
+		if rep.Requests != 100 || rep.Refused != 0 || !strings.Contains(notes, want) || want == "" && strings.Contains(notes, "in progress") {
+			t.Errorf("at most %d: %d of %d refused, %q; want %q", most, rep.Refused, rep.Requests, notes, want)
+		}
+	}
+}

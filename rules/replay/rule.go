@@ -2,6 +2,7 @@ package replay
 
 import (
 	"net/netip"
+	"strings"
 
 	"gateway/limit"
 	"gateway/rules"
@@ -119,7 +120,7 @@ func (r *ruleRun) name(s *Run, key limit.Digest) {
 		if r.names == nil {
 			r.names = map[limit.Digest]string{}
 		}
-		r.names[key] = text
+		r.names[key] = strings.Clone(text) // which may be the beginning of a long one
 	}
 }
 

@@ -89,7 +89,7 @@ type Outcome struct {
 // NewRun returns a Run by the rules of set, which must not be in force and is of no
 // use to anybody afterwards. host is that of requests whose log does not name one.
 func NewRun(set *rules.Set, host string) *Run {
-	s := &Run{set: set, host: host, forwarded: http.Header{}}
+	s := &Run{set: set, host: host, forwarded: http.Header{}, ends: ends{most: mostEnds}}
 	s.wants = set.HeadersRead()
 	s.basic = slices.Contains(s.wants, "Authorization")
 	s.exempt = slices.ContainsFunc(set.ExemptReads(), func(a rules.Attribute) bool { return !ownHolds(a) })
@@ -146,9 +146,7 @@ func (s *Run) Do(records []*Record, outcomes []Outcome) []Outcome {
 func (s *Run) answer() Outcome {
 	rec, n := s.rec, s.rec.weight()
 	s.begin(rec, n)
-	for s.ends.due(rec) || len(s.ends.list) > mostEnds {
-		s.ends.settle()
-	}
+	s.ends.settleBefore(rec)
 	s.sweep()
 	if rec.Status == http.StatusTooManyRequests {
 		s.total.Status429 += n

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,6 +50,29 @@ type input struct {
 
 // readAtOnce is how many bytes of a compressed file are read at once.
 const readAtOnce = 256 << 10
+
+// maxWindow bounds what a zstd file makes its reader remember, in bytes: twice what
+// zstd asks for itself unless it is told to by --long.
+const maxWindow = 256 << 20
+
+// unpacked says for people what is wrong with a compressed file.
+type unpacked struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (u unpacked) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	return n, faultOfPacked(err)
+}
+
+func faultOfPacked(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the compressed data is cut off: %w", err)
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return fmt.Errorf("it was compressed with a window of more than %d MiB; pipe it in: zstd -dc --long=31 … | gateway replay -", maxWindow>>20)
+	}
+	return err
+}
 
 // counted counts what is read of a file, for the progress.
 type counted struct {
@@ -98,18 +122,18 @@ func (f *File) open(stdin io.Reader, read *atomic.Int64) (*input, error) {
 		z, err := gzip.NewReader(bufio.NewReaderSize(head, readAtOnce))
 		if err != nil {
 			in.close()
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s cannot be read: %w", f.Name, faultOfPacked(err))
 		}
 		in.closers = append(in.closers, z)
-		plain = z
+		plain = unpacked{z}
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(bufio.NewReaderSize(head, readAtOnce), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		z, err := zstd.NewReader(bufio.NewReaderSize(head, readAtOnce), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow))
 		if err != nil {
 			in.close()
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s cannot be read: %w", f.Name, faultOfPacked(err))
 		}
 		in.closers = append(in.closers, z.IOReadCloser())
-		plain = z
+		plain = unpacked{z}
 	case bytes.HasPrefix(magic, []byte("BZh")) || bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X'}) || bytes.HasPrefix(magic, []byte("PK\x03\x04")):
 		in.close()
 		return nil, fmt.Errorf("%s is compressed in a way that is not known here; gzip and zstd are. Pipe it in: … | gateway replay -", f.Name)
