@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -83,5 +84,9 @@ func readAtMost(path string, n int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
 	}
-	return io.ReadAll(io.LimitReader(f, n))
+	// Of a size that is right but for a file that just grows; io.ReadAll would make
+	// a dozen, each larger than the last.
+	all := bytes.NewBuffer(make([]byte, 0, min(info.Size(), n)+bytes.MinRead))
+	_, err = all.ReadFrom(io.LimitReader(f, n))
+	return all.Bytes(), err
 }
