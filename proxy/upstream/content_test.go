@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"gateway/rules"
 )
 
 // sends has p forward a request with a body that is there as a whole, and that nobody
@@ -21,6 +23,13 @@ func sends(p *Pool, d *door, method, body string) *httptest.ResponseRecorder {
 	server, _ := p.Pick(0)
 	p.Forward(w, r, &Request{Front: d, Server: server, Path: "/", Body: []byte(body)})
 	return w
+}
+
+// directSpec is spec for what direct alone does.
+func directSpec(t testing.TB, servers ...string) *rules.Upstream {
+	s := spec(t, servers...)
+	s.Transport = "direct"
+	return s
 }
 
 // untouchable is a body that must not be read.
@@ -51,7 +60,7 @@ func pieces(t testing.TB, after func(net.Conn)) (addr string, requests *atomic.I
 
 func TestABodyThatIsThereGoesInOnePiece(t *testing.T) {
 	addr, requests := pieces(t, func(net.Conn) {})
-	p, d := newPool(t, spec(t, "http://"+addr)), &door{}
+	p, d := newPool(t, directSpec(t, "http://"+addr)), &door{}
 	long := strings.Repeat("0123456789abcdef", 256)
 	for i, body := range []string{"x", "some body", long, "another"} {
 		for _, method := range []string{"POST", "GET"} {
@@ -68,7 +77,7 @@ func TestABodyThatIsThereGoesInOnePiece(t *testing.T) {
 func TestABodyThatIsThereGoesToAnotherConnectionOrServer(t *testing.T) {
 	// Each connection ends behind its answer, unannounced: the next request finds it closed.
 	addr, requests := pieces(t, func(c net.Conn) { c.Close() })
-	p, d := newPool(t, spec(t, "http://"+addr)), &door{}
+	p, d := newPool(t, directSpec(t, "http://"+addr)), &door{}
 	for i := range 5 {
 		if w := sends(p, d, "POST", "some body"); w.Code != 200 || w.Body.String() != "POST some body" {
 			t.Errorf("%d: got %d %q, %v", i, w.Code, w.Body, d.failures())
@@ -92,7 +101,7 @@ func TestABodyThatIsThereGoesToAnotherConnectionOrServer(t *testing.T) {
 	}
 
 	addr, _ = pieces(t, func(net.Conn) {})
-	p = newPool(t, spec(t, "http://"+refused(t), "http://"+addr))
+	p = newPool(t, directSpec(t, "http://"+refused(t), "http://"+addr))
 	for range 4 { // one or the other is asked first
 		if w := sends(p, d, "POST", "some body"); w.Code != 200 || w.Body.String() != "POST some body" {
 			t.Errorf("got %d %q, %v", w.Code, w.Body, d.failures())
@@ -113,7 +122,7 @@ func TestABodyThatIsThereIsNeverSentTwice(t *testing.T) {
 			io.WriteString(c, second)
 		}
 	})
-	s := spec(t, "http://"+addr)
+	s := directSpec(t, "http://"+addr)
 	s.Retries = 3
 	p, d := newPool(t, s), &door{}
 	for i, method := range []string{"POST", "GET", "PUT", "OPTIONS"} {

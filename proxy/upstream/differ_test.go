@@ -281,7 +281,7 @@ func TestDirectDoesWhatNetHTTPDoes(t *testing.T) {
 					var got []outcome
 					ways := bothWays(t, "http://"+addr)
 					if r.framing != "chunks" {
-						ways = append(ways, way{"direct for a flight", byFlight{newPool(t, spec(t, "http://"+addr))}})
+						ways = append(ways, way{"direct for a flight", byFlight{newPool(t, directSpec(t, "http://"+addr))}})
 					}
 					for _, w := range ways {
 						ctx, _ := withCancel(t)
