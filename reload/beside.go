@@ -79,7 +79,7 @@ func (b *beside) look(v view) view {
 			v.unfinished, v.which = true, f.path
 		}
 	}
-	v.mark = mark{kind: 'b'}
+	v.mark, v.at = mark{kind: 'b'}, time.Now()
 	sum.Sum(v.mark.sum[:0])
 	return v
 }

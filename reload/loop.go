@@ -99,7 +99,7 @@ func (l *Loop) Load(ctx context.Context) (Outcome, error) {
 	}
 	for {
 		v := l.look()
-		wait, ready := l.settled.see(v, time.Now(), true)
+		wait, ready := l.settled.see(v, v.at, true)
 		if (ready || !v.unfinished) && l.hold(v) {
 			a := l.judge(ctx, v, false)
 			return a.outcome, a.err
@@ -190,7 +190,11 @@ func (l *Loop) follow(ctx context.Context, changed <-chan struct{}, look func() 
 			waiting = append(waiting, reply)
 		}
 		v := look()
-		wait, ready := l.settled.see(v, time.Now(), len(waiting) > 0)
+		// A large file was read long before all was found that it names.
+		wait, ready := l.settled.see(v, v.at, len(waiting) > 0)
+		if wait > 0 {
+			wait = max(1, wait-time.Since(v.at))
+		}
 		if ready && !l.hold(v) { // being saved just now
 			ready, wait = false, l.Settle
 		}

@@ -21,6 +21,9 @@ type memory struct {
 	mu      sync.Mutex
 	now     view
 	changed chan struct{}
+
+	slow  time.Duration // what it takes to find out which files new content names
+	found mark          // for whom that is known
 }
 
 // inMemory runs test in a bubble, over a Loop that runs on a file in memory. Poll
@@ -46,8 +49,21 @@ func inMemory(t *testing.T, first string, test func(t *testing.T, m *memory)) {
 
 func (m *memory) look() view {
 	m.mu.Lock()
+	v, slow := m.now, m.slow
+	m.mu.Unlock()
+	v.at = time.Now()
+	if v.mark != m.found {
+		m.found = v.mark
+		time.Sleep(slow)
+	}
+	return v
+}
+
+// slowly sets slow.
+func (m *memory) slowly(slow time.Duration) {
+	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.now
+	m.slow = slow
 }
 
 // put changes the file without an event.
@@ -97,6 +113,29 @@ func TestSaveIsAppliedWhenItSettledAndLoggedOnce(t *testing.T) {
 			{Level: "INFO", Msg: "configuration reloaded"},
 		})
 	})
+}
+
+// What a large file takes to be looked through is a part of the time in which it has to
+// stay the same.
+func TestSaveSettlesWhileItIsLookedThrough(t *testing.T) {
+	for slow, want := range map[time.Duration]time.Duration{0: 100 * ms, 60 * ms: 100 * ms, 100 * ms: 100 * ms, 170 * ms: 170 * ms} {
+		inMemory(t, "a\n", func(t *testing.T, m *memory) {
+			m.applied()
+			m.slowly(slow)
+			m.save(content("b\n"))
+			time.Sleep(want - 1)
+			same(t, fmt.Sprintf("applied before %v", want), m.applied(), []string(nil))
+			time.Sleep(2) // a wait that is over already takes a nanosecond
+			same(t, fmt.Sprintf("applied after %v", want), m.applied(), []string{"b\n"})
+			m.slowly(0)
+			m.save(content("half\n"))
+			time.Sleep(50 * ms)
+			m.slowly(slow)
+			m.save(content("whole\n")) // settles anew, and alone
+			time.Sleep(want + 2)
+			same(t, "applied", m.applied(), []string{"whole\n"})
+		})
+	}
 }
 
 func TestHalfAFileIsNotAppliedWhileItsWriterPausesForLessThanTheSettleTime(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 )
 
 // maxBytes is the most that is read of the file: one more than a configuration may
@@ -20,8 +21,9 @@ type view struct {
 	mark       mark
 	data       []byte
 	err        error
-	unfinished bool // the last byte is not a newline
-	sum        mark // of the content of the configuration alone
+	unfinished bool      // the last byte is not a newline
+	sum        mark      // of the content of the configuration alone
+	at         time.Time // when the last of its files was read
 
 	beside []besideView // what the files that it names hold, a part of mark
 	absent bool         // one of them cannot be read
@@ -43,10 +45,15 @@ func (m mark) String() string {
 // readFile looks at the file at path.
 func readFile(path string) view {
 	data, err := readAtMost(path, maxBytes)
+	at := time.Now()
+	var v view
 	if err != nil {
-		return failedView(fmt.Errorf("reading the configuration: %w", err))
+		v = failedView(fmt.Errorf("reading the configuration: %w", err))
+	} else {
+		v = contentView(data)
 	}
-	return contentView(data)
+	v.at = at
+	return v
 }
 
 // contentView is the view of a file that holds data.

@@ -13,7 +13,7 @@ type settling struct {
 	runs   mark      // what was applied last; the zero mark is nothing yet
 }
 
-// see takes what a look at the time now found. ready says to act on it, then call
+// see takes what a look found in files that were read at the time now. ready says to act on it, then call
 // judge; otherwise wait says in how long to look again, where 0 is not until
 // something else is a reason to. asked says that somebody waits for an outcome, so
 // that what has been judged already is judged again.

@@ -15,6 +15,13 @@ func newSettling() *settling {
 
 func content(s string) view { return contentView([]byte(s)) }
 
+// read is content of a file that was read now.
+func read(s string) view {
+	v := content(s)
+	v.at = time.Now()
+	return v
+}
+
 func missing() view { return failedView(errors.New("no such file")) }
 
 // look is one step of a story told to settling.

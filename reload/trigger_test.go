@@ -148,7 +148,7 @@ func TestTriggerIsToldWhenTheLoopEnds(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go func() {
 			defer close(l.done)
-			l.follow(ctx, nil, func() view { return content("a\n") })
+			l.follow(ctx, nil, func() view { return read("a\n") })
 		}()
 		time.AfterFunc(time.Second, stop)
 		for range 2 { // during the apply, and after the end
@@ -179,7 +179,7 @@ func TestNeverTwoAppliesAtATime(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			l.follow(ctx, changed, func() view { mu.Lock(); defer mu.Unlock(); return content(text) })
+			l.follow(ctx, changed, func() view { mu.Lock(); defer mu.Unlock(); return read(text) })
 		})
 		for i := range 20 {
 			mu.Lock()
