@@ -125,7 +125,7 @@ func TestSaveSettlesWhileItIsLookedThrough(t *testing.T) {
 			m.save(content("b\n"))
 			time.Sleep(want - 1)
 			same(t, fmt.Sprintf("applied before %v", want), m.applied(), []string(nil))
-			time.Sleep(2) // a wait that is over already takes a nanosecond
+			time.Sleep(2 * time.Nanosecond) // a wait that is over already takes a nanosecond
 			same(t, fmt.Sprintf("applied after %v", want), m.applied(), []string{"b\n"})
 			m.slowly(0)
 			m.save(content("half\n"))
