@@ -78,7 +78,7 @@ func TestTheGatewayKeepsItsDistanceToABareProxy(t *testing.T) {
 	bounds := []struct {
 		work, than string
 		most       float64
-	}{{"allowed", base, 1.25}, {"refused", limiting, 1.4}}
+	}{{"allowed", base, 1.05}, {"refused", limiting, 1.3}}
 	for range 3 {
 		f, _, err := b.collect(t.Context())
 		if err != nil {
