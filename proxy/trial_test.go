@@ -255,7 +255,7 @@ func TestACandidateAllocatesNothingOnTheHotPath(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		return testing.AllocsPerRun(500, func() { g.ServeHTTP(&sink{header: http.Header{}}, r) })
 	}
-	if with, without := per(s), per(plain); with > without {
+	if with, without := per(s), per(plain); with > without && (!underRace || with > without+5) {
 		t.Errorf("%v allocations a request, without a candidate %v", with, without)
 	}
 }
