@@ -33,9 +33,39 @@ const mayPass = 5
 // sends the next when it has the answer.
 func load(addr string, w work, requests, conns int) error {
 	var sent, passed atomic.Int64
+	return onEach(addr, conns, func(_ int, c net.Conn, r *bufio.Reader) error {
+		for sent.Add(1) <= int64(requests) {
+			if _, err := io.WriteString(c, w.request); err != nil {
+				return err
+			}
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				return err
+			}
+			n, err := io.Copy(io.Discard, res.Body)
+			switch {
+			case err != nil:
+				return err
+			case res.StatusCode == 200 && w.status == 429 && passed.Add(1) <= mayPass:
+			case res.StatusCode != w.status:
+				return fmt.Errorf("status %d, want %d", res.StatusCode, w.status)
+			case w.status == 200 && n != answerSize:
+				return errors.New("an answer of another length")
+			}
+			if res.Close {
+				return errors.New("the proxy closes its connections")
+			}
+		}
+		return nil
+	})
+}
+
+// onEach has do use each of so many connections to addr, all at once, for five minutes
+// at most. The error is one of those that they returned.
+func onEach(addr string, conns int, do func(i int, c net.Conn, r *bufio.Reader) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, conns)
-	for range conns {
+	for i := range conns {
 		wg.Go(func() {
 			c, err := net.Dial("tcp", addr)
 			if err != nil {
@@ -43,35 +73,9 @@ func load(addr string, w work, requests, conns int) error {
 				return
 			}
 			defer c.Close()
-			c.SetDeadline(time.Now().Add(2 * time.Minute))
-			r := bufio.NewReader(c)
-			for sent.Add(1) <= int64(requests) {
-				if _, err := io.WriteString(c, w.request); err != nil {
-					errs <- err
-					return
-				}
-				res, err := http.ReadResponse(r, nil)
-				if err != nil {
-					errs <- err
-					return
-				}
-				n, err := io.Copy(io.Discard, res.Body)
-				switch {
-				case err != nil:
-					errs <- err
-					return
-				case res.StatusCode == 200 && w.status == 429 && passed.Add(1) <= mayPass:
-				case res.StatusCode != w.status:
-					errs <- fmt.Errorf("status %d, want %d", res.StatusCode, w.status)
-					return
-				case w.status == 200 && n != answerSize:
-					errs <- errors.New("an answer of another length")
-					return
-				}
-				if res.Close {
-					errs <- errors.New("the proxy closes its connections")
-					return
-				}
+			c.SetDeadline(time.Now().Add(5 * time.Minute))
+			if err := do(i, c, bufio.NewReader(c)); err != nil {
+				errs <- err
 			}
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -135,43 +134,28 @@ rules: [{ name: client, key: header.X-Api-Key, limit: 1/%ds, max_keys: %d }]
 // fill sends a request of each client from one number to another, many at once.
 func fill(addr string, from, to int) error {
 	const conns, ahead = 8, 64
-	var wg sync.WaitGroup
-	errs := make(chan error, conns)
-	for n := range conns {
-		wg.Go(func() {
-			c, err := net.Dial("tcp", addr)
-			if err != nil {
-				errs <- err
-				return
+	return onEach(addr, conns, func(n int, c net.Conn, in *bufio.Reader) error {
+		out := bufio.NewWriterSize(c, 64<<10)
+		for i := from + n; i < to; {
+			sent := 0
+			for ; i < to && sent < ahead; i, sent = i+conns, sent+1 {
+				fmt.Fprintf(out, "GET / HTTP/1.1\r\nHost: a\r\nX-Api-Key: client-%012d\r\n\r\n", i)
 			}
-			defer c.Close()
-			c.SetDeadline(time.Now().Add(5 * time.Minute))
-			in, out := bufio.NewReader(c), bufio.NewWriterSize(c, 64<<10)
-			for i := from + n; i < to; {
-				sent := 0
-				for ; i < to && sent < ahead; i, sent = i+conns, sent+1 {
-					fmt.Fprintf(out, "GET / HTTP/1.1\r\nHost: a\r\nX-Api-Key: client-%012d\r\n\r\n", i)
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			for range sent {
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					return err
 				}
-				if err := out.Flush(); err != nil {
-					errs <- err
-					return
-				}
-				for range sent {
-					res, err := http.ReadResponse(in, nil)
-					if err == nil && res.StatusCode != http.StatusNoContent {
-						err = fmt.Errorf("status %d", res.StatusCode)
-					}
-					if err != nil {
-						errs <- err
-						return
-					}
+				if res.StatusCode != http.StatusNoContent {
+					return fmt.Errorf("status %d", res.StatusCode)
 				}
 			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+		}
+		return nil
+	})
 }
 
 func pull(addr string, n int64) error {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,45 +20,29 @@ const perSecond = 3000
 // returns the median of the times until the answers were there. A request is timed
 // from when it was written, so that a late sender adds nothing.
 func latency(addr string, n, conns int) (time.Duration, error) {
-	var wg sync.WaitGroup
-	took, errs := make([][]time.Duration, conns), make(chan error, conns)
-	begin := time.Now()
-	for i := range conns {
-		wg.Go(func() {
-			c, err := net.Dial("tcp", addr)
+	took, begin := make([][]time.Duration, conns), time.Now()
+	err := onEach(addr, conns, func(i int, c net.Conn, r *bufio.Reader) error {
+		for k := i; k < n; k += conns {
+			time.Sleep(time.Until(begin.Add(time.Duration(k) * time.Second / perSecond)))
+			sent := time.Now()
+			if _, err := io.WriteString(c, works[0].request); err != nil {
+				return err
+			}
+			res, err := http.ReadResponse(r, nil)
 			if err != nil {
-				errs <- err
-				return
+				return err
 			}
-			defer c.Close()
-			c.SetDeadline(time.Now().Add(2 * time.Minute))
-			r := bufio.NewReader(c)
-			for k := i; k < n; k += conns {
-				time.Sleep(time.Until(begin.Add(time.Duration(k) * time.Second / perSecond)))
-				sent := time.Now()
-				if _, err := io.WriteString(c, works[0].request); err != nil {
-					errs <- err
-					return
-				}
-				res, err := http.ReadResponse(r, nil)
-				if err != nil {
-					errs <- err
-					return
-				}
-				if got, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != 200 || got != answerSize {
-					errs <- fmt.Errorf("status %d with %d bytes: %w", res.StatusCode, got, err)
-					return
-				}
-				took[i] = append(took[i], time.Since(sent))
+			if got, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != 200 || got != answerSize {
+				return fmt.Errorf("status %d with %d bytes: %v", res.StatusCode, got, err)
 			}
-		})
-	}
-	wg.Wait()
-	close(errs)
+			took[i] = append(took[i], time.Since(sent))
+		}
+		return nil
+	})
 	all := slices.Concat(took...)
-	if len(all) == 0 {
-		return 0, <-errs
+	if err != nil || len(all) == 0 {
+		return 0, err
 	}
 	slices.Sort(all)
-	return all[len(all)/2], <-errs
+	return all[len(all)/2], nil
 }
