@@ -64,7 +64,10 @@ func (p *parser) clause(n *node, what string) Clause {
 		case "not":
 			c.Not = p.match(value, "not")
 		default:
-			if is, ok := p.valueIs(key, value, what); ok {
+			is, ok := p.valueIs(key, value, what)
+			if ok && slices.ContainsFunc(c.Values, func(other Is) bool { return other.Attribute == is.Attribute }) {
+				p.failAt(key, "put all its values into one list", "%s has %s twice", what, quote(key.text))
+			} else if ok {
 				c.Values = append(c.Values, is)
 			}
 		}
