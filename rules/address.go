@@ -10,7 +10,11 @@ import (
 	"strings"
 )
 
-var hostName = lazily(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+// hostName takes a name. One that ends in a number is an address, or a mistake in
+// one, like 10.0.0.256.
+var hostName = lazily(`^(` + nameLabel + `\.)*([0-9]*[A-Za-z_]([A-Za-z0-9_-]*[A-Za-z0-9_])?|[0-9]+-([A-Za-z0-9_-]*[A-Za-z0-9_]))\.?$`)
+
+const nameLabel = `[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?`
 
 // parseAddress reads an address to listen on: ":8080", "127.0.0.1:8080",
 // "[::1]:8080", "localhost:8080", "unix:/run/gateway.sock" or "systemd:http". It
@@ -30,14 +34,17 @@ func parseAddress(text string) (string, *TextError) {
 	case err != nil && digitsOnly().MatchString(text):
 		return "", whole(text, "a port alone", `write ":`+text+`"`)
 	case err != nil && strings.Contains(text, "://"):
-		return "", whole(text, "a URL; an address is host:port", "")
+		return "", whole(text, "a URL; an address is host:port", "leave out "+text[:strings.Index(text, "://")+len("://")])
 	case err != nil && strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "["):
-		return "", whole(text, "an IPv6 address stands in []", `write "[`+text+`]:8080"`)
+		return "", whole(text, "an IPv6 address stands in []", `write "`+inBrackets(text)+`"`)
 	case err != nil:
 		return "", whole(text, "not host:port", "write it like :8080, 127.0.0.1:8080 or \"[::]:8080\"")
 	}
 	if n, err := parseWhole(port); err != nil || n > 65535 || strings.Contains(port, "_") {
 		return "", whole(text, "port "+quote(port)+"; a port is 0 to 65535", "")
+	}
+	if host == "*" {
+		return "", whole(text, "a star is no address", `write ":`+port+`" for all addresses`)
 	}
 	if host == "" || hostName().MatchString(host) && !strings.HasPrefix(text, "[") {
 		return net.JoinHostPort(strings.ToLower(host), port), nil
@@ -47,6 +54,22 @@ func parseAddress(text string) (string, *TextError) {
 		return "", whole(text, quote(host)+" is neither a name nor an IP address", "")
 	}
 	return net.JoinHostPort(a.Unmap().String(), port), nil
+}
+
+// inBrackets writes an IPv6 address without brackets as one to listen on: the last
+// part of ::1:8080 is taken for a port if it can be one and what is before it an address.
+func inBrackets(text string) string {
+	i := strings.LastIndexByte(text, ':')
+	host, port := text[:i], text[i+1:]
+	if n, err := parseWhole(port); err == nil && 0 < n && n <= 65535 {
+		if a, err := netip.ParseAddr(host); err == nil && a.Is6() {
+			return "[" + host + "]:" + port
+		}
+		if a, err := netip.ParseAddr(host + ":"); err == nil && a.Is6() { // of :::8080
+			return "[" + host + ":]:" + port
+		}
+	}
+	return "[" + text + "]:8080"
 }
 
 // hostOf returns the host of an address that parseAddress made.
@@ -96,10 +119,16 @@ func parseServer(text string) (*url.URL, *TextError) {
 	case !ok:
 		return nil, whole(text, "not a URL", "write it like http://"+suggestHost(text))
 	case scheme != "http" && scheme != "https" && scheme != "h2c":
-		return nil, whole(text, "scheme "+quote(scheme)+"; use http, https, h2c or unix:", didYouMean(scheme, []string{"https"}))
+		return nil, whole(text, "scheme "+quote(scheme)+"; use http, https, h2c or unix:", schemeHint(scheme, text[len(scheme):]))
+	case strings.HasPrefix(text, "http://unix:"):
+		return nil, whole(text, "a unix socket has no scheme before it", "write "+text[len("http://"):])
 	}
 	u, err := url.Parse(text)
 	switch {
+	case err != nil && strings.ContainsAny(text, ", ") && !strings.Contains(text, "@") && strings.Count(text, "://") > 1:
+		return nil, whole(text, "several URLs in one text", "write a list: ["+strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }), ", ")+"]")
+	case err != nil && strings.Count(text, ":") > 3 && !strings.ContainsAny(text, "[]@"):
+		return nil, whole(text, "not a URL: "+urlFault(err), "an IPv6 address stands in []")
 	case err != nil:
 		return nil, whole(text, "not a URL: "+urlFault(err), "")
 	case u.User != nil:
@@ -123,6 +152,24 @@ func parseServer(text string) (*url.URL, *TextError) {
 	u.Host = strings.ToLower(u.Host)
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	return u, nil
+}
+
+// schemeHint says what to write instead of a scheme that is not known; rest is what
+// follows it.
+func schemeHint(scheme, rest string) string {
+	switch lower := strings.ToLower(scheme); lower {
+	case "http", "https", "h2c":
+		return "write " + lower + rest
+	case "ws", "tcp":
+		return "write http" + rest
+	case "wss", "tls", "ssl":
+		return "write https" + rest
+	case "grpc":
+		return "write h2c" + rest
+	case "grpcs":
+		return "write https" + rest
+	}
+	return didYouMean(scheme, []string{"https"})
 }
 
 // suggestHost makes of what is no URL what may follow "http://".

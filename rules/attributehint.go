@@ -17,6 +17,9 @@ var attributeNames = map[string]bool{
 var otherWords = map[string]string{
 	"client_ip": "ip", "clientip": "ip", "remote_addr": "ip", "remoteaddr": "ip", "remote_ip": "ip", "addr": "ip",
 	"address": "ip", "client": "ip", "source_ip": "ip", "sourceip": "ip", "x-forwarded-for": "ip",
+	"binary_remote_addr": "ip", "remote_address": "ip", "realip_remote_addr": "ip", "ipv4": "ip", "ipv6": "ip", "ip_address": "ip",
+	"api_key": "header", "apikey": "header", "api-key": "header",
+	"request_uri": "path", "request_method": "method", "http_host": "host", "server_name": "host",
 	"uri": "path", "url": "path", "verb": "method", "hostname": "host", "domain": "host",
 	"headers": "header", "param": "query", "params": "query", "querystring": "query", "query_param": "query",
 	"cookies": "cookie", "all": "global", "none": "global", "*": "global",
@@ -35,6 +38,9 @@ func attributeHint(text, family string, dotted bool) string {
 	}
 	if user := didYouMean(text, []string{kindNames[kindBasic]}); user != "" {
 		return user
+	}
+	if name := otherVariable(text); name != "" {
+		return "write " + name
 	}
 	lower := strings.ToLower(strings.TrimPrefix(family, "$"))
 	word, known := otherWords[lower]
@@ -56,6 +62,34 @@ func attributeHint(text, family string, dotted bool) string {
 		return "write " + word
 	}
 	return "did you mean " + strconv.Quote(word) + "?"
+}
+
+// headerLike is what can hardly be anything but the name of a header.
+var headerLike = lazily(`^[A-Za-z0-9]+(-[A-Za-z0-9]+)+$`)
+
+// otherVariable returns the attribute that is meant by a variable of nginx, by a name
+// of Caddy's or Envoy's that begins with "request.", or by the bare name of a header; or "".
+func otherVariable(text string) string {
+	lower := strings.ToLower(text)
+	for prefix, family := range map[string]string{"$http_": "header.", "$arg_": "query.", "$cookie_": "cookie."} {
+		if name, ok := strings.CutPrefix(lower, prefix); ok && name != "" && lower != "$http_host" {
+			if family == "header." {
+				name = strings.ReplaceAll(name, "_", "-")
+			}
+			return family + name
+		}
+	}
+	if i := strings.Index(lower, "request."); i == 0 || i == len("http.") && strings.HasPrefix(lower, "http.") {
+		if rest := text[i+len("request."):]; rest != "" {
+			if _, err := ParseAttribute(rest); err == nil {
+				return rest
+			}
+		}
+	}
+	if headerLike().MatchString(text) && otherWords[lower] == "" && nearestAttribute(lower) == "" {
+		return "header." + text
+	}
+	return ""
 }
 
 // nearestAttribute returns the attribute, or the start of one, that a word is

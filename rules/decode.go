@@ -138,6 +138,9 @@ func (s *source) failSecond(doc, second *yaml.Node) {
 		if line := s.line(n); line == "---" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t") {
 			s.fail(n, 1, 3, "remove it, or the line ---", msg)
 			return
+		} else if line == "..." {
+			s.fail(n, 1, 3, "remove what follows, or the line ...", "the document ends here; a file holds one")
+			return
 		}
 	}
 	s.fail(max(1, second.Line), 0, 1, "", msg)

@@ -53,7 +53,7 @@ func parseRate(text string) (Rate, *TextError) {
 			count = strconv.FormatInt(n, 10)
 			return Rate{}, whole(text, count+" in how long?", "write "+count+"/s, "+count+"/m, "+count+"/h or "+count+"/d")
 		}
-		return Rate{}, whole(text, "not a rate", "write it like 100/m, 5/15m or 1_000/h")
+		return Rate{}, whole(text, "not a rate", rateHint(text))
 	}
 	digits := len(period) - len(strings.TrimLeft(period, "+-.0123456789_"))
 	number, unit := period[:digits], strings.TrimSpace(period[digits:])
@@ -65,8 +65,11 @@ func parseRate(text string) (Rate, *TextError) {
 		if strings.HasPrefix(count, "-") && digitsOnly().MatchString(count[1:]) {
 			return Rate{}, whole(text, "a limit is at least 1", "")
 		}
+		if plain := plainCount(count); err.Hint == "" && plain != "" {
+			err.Hint = "write " + plain
+		}
 		if err.Hint != "" {
-			err.Hint += strings.TrimPrefix(text, count)
+			err.Hint += strings.TrimPrefix(strings.TrimSpace(text), count)
 		}
 		return Rate{}, whole(text, err.Msg, err.Hint)
 	}
@@ -75,6 +78,9 @@ func parseRate(text string) (Rate, *TextError) {
 	}
 	length, span, err := parsePeriod(number, unit)
 	if err != nil {
+		if digits, ok := strings.CutPrefix(err.Hint, "write "); ok && digitsOnly().MatchString(digits) { // of the number alone
+			err.Hint = "write " + count + "/" + digits + unit
+		}
 		return Rate{}, whole(text, err.Msg, err.Hint)
 	}
 	return Rate{Permits: permits, Period: length, Span: span}, nil
@@ -144,10 +150,8 @@ func parsePeriod(number, unit string) (time.Duration, limit.Span, *TextError) {
 		return 7 * day, limit.Week, nil
 	case name == "month":
 		return 31 * day, limit.Month, nil
-	case per == 0 && !isWord(unit):
-		return 0, 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", "")
 	case per == 0:
-		return 0, 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", didYouMean(unit, unitNames))
+		return 0, 0, whole(unit, "unknown unit "+quote(unit)+"; use s, m, h or d", unitHint(number, unit))
 	case n > int64(maxPeriod/per):
 		return 0, 0, whole(unit, "a period over 366d", "")
 	}
@@ -269,6 +273,9 @@ var sizes = []struct {
 func parseSize(text string) (int64, *TextError) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789_"))
 	unit := strings.TrimSpace(text[digits:])
+	if text == "0" { // of which bytes are as many as KiB
+		return 0, nil
+	}
 	n, err := parseWhole(text[:digits])
 	if err != nil {
 		if digits == 0 {

@@ -33,7 +33,7 @@ func manualRule() map[part][]manualEntry {
 		},
 		partUpstreamTLS: {
 			{"ca", filePath(), "The authorities, in PEM, that are believed."},
-			{"server_name", aText("a host name", inner(hostName())+`|`+ipv6Pattern), "The name that is asked for and that the certificate must have."},
+			{"server_name", aText("a host name", inner(hostName())+`|`+ipv4Pattern+`|`+ipv6Pattern), "The name that is asked for and that the certificate must have."},
 			{"cert", filePath(), "The gateway's own certificate, in PEM."},
 			{"key", filePath(), "Its private key, in PEM."},
 			{"insecure", yesOrNo(), "Believe any server."},

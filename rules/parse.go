@@ -88,7 +88,11 @@ func (o Outside) FindAdmin(name string, data []byte) Admin {
 // routes that name them, and what rules inherit before the rules.
 func (p *parser) read(root *node) {
 	if root.shape != mapping {
-		p.wrongShape(root, "a file", "settings, like upstream: http://localhost:3000")
+		hint := settingHint(root.text)
+		if strings.ContainsAny(root.text, "{;") {
+			hint = "gateway import makes rules of another proxy's file"
+		}
+		p.misshapen(root, hint, "a file", "settings, like upstream: http://localhost:3000")
 		return
 	}
 	p.top = p.section(root, partFile, "the file", "")

@@ -16,6 +16,14 @@ var (
 
 // rules reads the list of rules.
 func (p *parser) rules(n *node) {
+	if n.shape == mapping {
+		hint := `begin each rule with a dash: "- name: per-ip"`
+		if len(n.keys) > 0 && strings.HasPrefix(n.keys[0].text, "-") {
+			hint = `after "-" a space is missing`
+		}
+		p.misshapen(n, hint, "rules", "a list")
+		return
+	}
 	items := p.list(n, "rules")
 	named := 0
 	for _, item := range items {
@@ -86,7 +94,7 @@ func (p *parser) readRule(n *node, i int, r *RuleSpec) {
 		where = " in rule " + strconv.Itoa(i+1)
 	}
 	if n.shape != mapping {
-		p.wrongShape(n, "a rule", "a map of settings")
+		p.misshapen(n, settingHint(n.text), "a rule", "a map of settings")
 		return
 	}
 	c := &section{source: p.source, node: n, part: partRule, where: where} // of which there are so many that none is to be left behind
@@ -201,12 +209,22 @@ func (p *parser) keyParts(v *node) []Attribute {
 		return nil
 	}
 	for _, item := range p.oneOrMore(v, "key") {
+		if item.shape == mapping && len(item.keys) == 1 && item.items[0].shape == scalar {
+			hint := ""
+			if family := item.keys[0].text; attributeNames[family] { // { header: X }
+				hint = "write " + family + "." + item.items[0].text
+			}
+			p.misshapen(item, hint, "key", "text")
+			continue
+		}
 		text, ok := p.text(item, "key")
 		if !ok {
 			continue
 		}
 		a, err := ParseAttribute(text)
-		switch {
+		switch several := severalAttributes(text); {
+		case several != nil:
+			p.failAt(item, "write a list: ["+strings.Join(several, ", ")+"]", "key %s: more than one attribute", quote(text))
 		case err != nil:
 			p.failText(item, "key", err)
 		case slices.Contains(parts, a):
@@ -217,6 +235,21 @@ func (p *parser) keyParts(v *node) []Attribute {
 		}
 	}
 	return parts
+}
+
+// severalAttributes returns the attributes that are written as one text, or nil.
+func severalAttributes(text string) []string {
+	all := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;+|&", r) })
+	if len(all) < 2 || slices.ContainsFunc(all, func(one string) bool { return !namesAttribute(one) }) {
+		return nil
+	}
+	return all
+}
+
+// namesAttribute reports whether text is an attribute.
+func namesAttribute(text string) bool {
+	_, err := ParseAttribute(text)
+	return err == nil
 }
 
 // pathNames reports a path.<name> of the key that some pattern of the match does
@@ -261,6 +294,10 @@ func (p *parser) rate(c *section, r *RuleSpec, to *PlanSpec, where string) {
 		}
 	}
 	if limitNode == nil {
+		return
+	}
+	if limitNode.shape == sequence {
+		p.misshapen(limitNode, "a rule has one limit; make two rules of it", "limit", "a rate like 100/m")
 		return
 	}
 	text, ok := p.textLike(limitNode, "limit", "a rate like 100/m")

@@ -96,7 +96,10 @@ func (c *section) isEmptyList(name string) bool {
 func (n *node) isNull() bool { return n.shape == scalar && n.word == wordNull }
 
 // wrongShape reports that n is not what it should be.
-func (s *source) wrongShape(n *node, what, want string) {
+func (s *source) wrongShape(n *node, what, want string) { s.misshapen(n, "", what, want) }
+
+// misshapen is wrongShape with a hint.
+func (s *source) misshapen(n *node, hint, what, want string) {
 	if n.shape == broken {
 		return
 	}
@@ -107,7 +110,7 @@ func (s *source) wrongShape(n *node, what, want string) {
 	case n.shape == scalar && n.word == wordNumber:
 		is = "a number"
 	}
-	s.failAt(n, "", "%s must be %s, not %s", what, want, is)
+	s.failAt(n, hint, "%s must be %s, not %s", what, want, is)
 }
 
 // list returns the items of n, a list, without those that cannot be looked at.

@@ -162,7 +162,7 @@ var beyond = map[string][]string{
 	},
 	"says the same thing twice, written in two ways or in two places": {
 		"admin-default-same-as-listen", "admin-is-public-socket", "admin-same-as-listen", "admin-token-same-as-listen", "cost-patterns-the-same",
-		"group-attribute-twice", "headers-set-and-removed", "reject-header-twice", "rule-name-twice", "tls-admin-redirect", "tls-listen-redirect",
+		"group-attribute-twice", "match-header-twice", "headers-set-and-removed", "reject-header-twice", "rule-name-twice", "tls-admin-redirect", "tls-listen-redirect",
 		"store-node-twice", "store-two-passwords", "upstream-twice",
 	},
 	"compares numbers with each other, or amounts in several units": {
@@ -194,7 +194,7 @@ var beyond = map[string][]string{
 		"store-bad-password", "store-cluster-database", "store-cluster-mixed", "store-sentinels-in-a-list",
 	},
 	"is in how YAML is written, not in what it says": {
-		"number-exponent", "number-hex", "number-octal", "version-float", "yaml-empty-second-document", "yaml-merge-key", "yaml-plain-tag",
+		"number-exponent", "number-hex", "number-octal", "version-float", "yaml-empty-second-document", "yaml-document-ends", "yaml-merge-key", "yaml-plain-tag",
 		"yaml-second-document",
 	},
 	"is in what stands outside of the file": {

@@ -132,12 +132,13 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "requests_per_unit": "limit", "rps": "limit", "rpm": "limit",
 		"period": "limit", "window": "limit", "unit": "limit", "capacity": "burst", "nodelay": "burst",
 		"path": "match", "paths": "match", "method": "match", "methods": "match", "host": "match", "pattern": "match",
-		"by": "key", "delay": "max_wait", "queue": "max_wait", "ban": "penalty", "timezone": "calendar", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
+		"zone": "name", "by": "key", "delay": "max_wait", "queue": "max_wait", "ban": "penalty", "timezone": "calendar", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
 	},
 	partFile: {
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",
 		"backend": "upstream", "backends": "upstreams", "allowlist": "exempt", "whitelist": "exempt", "bypass": "exempt",
 		"denylist": "block", "blocklist": "block", "trusted_ips": "trusted_proxies", "https": "tls", "ssl": "tls", "certificates": "tls", "domains": "tls", "acme": "tls",
+		"plugins": "rules", "middlewares": "rules", "descriptors": "rules", "ratelimit": "rules", "rate_limit": "rules", "services": "upstreams", "clusters": "upstreams",
 		"persist": "state", "levels": "state", "state_file": "state",
 	},
 	partUpstream: {
@@ -194,6 +195,9 @@ func (p part) names() []string { return settings[p] }
 func (p part) suggest(name string) string {
 	if ours := familiar[p][strings.ToLower(name)]; ours != "" {
 		return `use "` + ours + `"`
+	}
+	if p == partFile && (name == "http" || name == "entryPoints") {
+		return "gateway import traefik makes rules of such a file"
 	}
 	if hint := didYouMean(name, p.names()); hint != "" {
 		return hint

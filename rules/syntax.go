@@ -85,6 +85,19 @@ func plainWords(text string) string {
 	return text
 }
 
+// settingHint says what to write instead of text that stands where settings should,
+// as it does when they are written in another way.
+func settingHint(text string) string {
+	first, _, _ := strings.Cut(text, " ")
+	if m := keyGlued().FindStringSubmatch(first); m != nil && isSetting(m[1]) {
+		return "write " + m[1] + ": " + first[len(m[1])+1:] + `, with a space after ":"`
+	}
+	if m := otherSetting().FindStringSubmatch(text); m != nil && isSetting(m[2]) && m[3] != ":" {
+		return "write " + m[2] + ": and the value"
+	}
+	return ""
+}
+
 // before returns the last line before n that says something.
 func (s *source) before(n int) string {
 	for n--; n > 0; n-- {
@@ -110,6 +123,8 @@ var (
 	bareAddress = lazily(`^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:\d+)?`)
 	keyOnly     = lazily(`^[A-Za-z_][A-Za-z0-9_.-]*:[ \t]`)
 	keyGlued    = lazily(`^([a-z0-9_]+):[^\s:/]`)
+	// otherSetting is a setting with what people write before and after it.
+	otherSetting = lazily(`^(-|(?:- ?)?\x{a0}+|)([a-z0-9_]+)[ \x{a0}]*(：|=|:(?:[ \t]|$))`)
 )
 
 func (c *lineScan) found(at, end int, msg, hint string) {
@@ -125,6 +140,14 @@ func (c *lineScan) scan() {
 	}
 	if tab := strings.IndexByte(c.line[:i], '\t'); tab >= 0 {
 		c.found(tab, tab+1, "a tab in the indentation", "YAML takes only spaces there")
+		return
+	}
+	if strings.HasPrefix(c.line, "%YAML") {
+		c.found(0, len(c.line), "a file of another version of YAML", "remove the line")
+		return
+	}
+	if strings.HasPrefix(c.line[i:], "//") {
+		c.found(i, len(c.line), "a comment begins with #", "")
 		return
 	}
 	indent := i
@@ -146,7 +169,38 @@ func (c *lineScan) scan() {
 		c.found(i, i+len(m[1])+1, `after "`+m[1]+`:" a space is missing`, "write "+m[1]+": "+strings.TrimSpace(c.line[i+len(m[1])+1:]))
 		return
 	}
+	if c.unlikeYAML(i) {
+		return
+	}
 	c.value(i, len(c.line), false)
+}
+
+// unlikeYAML finds a setting at i that is written as elsewhere: "-name: a" without
+// the space of a list's item, "name = a", or with a space or colon that are not those
+// of YAML though they look like them.
+func (c *lineScan) unlikeYAML(i int) bool {
+	m := otherSetting().FindStringSubmatch(c.line[i:])
+	if m == nil || !isSetting(m[2]) {
+		return false
+	}
+	dash, name, mark := m[1], m[2], m[3]
+	end, msg := i+len(m[0]), ""
+	switch {
+	case dash == "-":
+		end, msg = i+1, `after "-" a space is missing`
+		dash = "- "
+	case strings.Contains(dash, "\u00a0"):
+		msg = "a no-break space, which YAML takes for text"
+		dash = strings.ReplaceAll(dash, "\u00a0", " ")
+	case mark == "=":
+		msg = `a setting is written "name: value"`
+	case mark == "：":
+		msg = "a wide colon, which YAML takes for text"
+	default:
+		return false
+	}
+	c.found(i, end, msg, "write "+dash+name+": "+strings.TrimSpace(c.line[i+len(m[0]):]))
+	return true
 }
 
 // key returns the length of the "name: " at i, or 0.
@@ -185,7 +239,7 @@ func (c *lineScan) value(i, end int, single bool) {
 		return
 	}
 	if raw, ok := quoted(rest); ok {
-		if after := strings.TrimSpace(rest[len(raw):]); single && after != "" {
+		if after := strings.TrimSpace(rest[len(raw):]); single && after != "" && !strings.Contains(",]}", after[:1]) {
 			c.found(i+len(raw), end, "text after the closing quote", "put all of the value between the quotes")
 		}
 		return
@@ -202,13 +256,44 @@ func (c *lineScan) value(i, end int, single bool) {
 		return
 	case '[', '{':
 		c.flow(i+1, end)
+		if n := flowLength(rest); single && n > 0 && c.msg == "" {
+			after := strings.TrimLeft(rest[n:], " \t")
+			if after != "" && !strings.Contains(",]}", after[:1]) {
+				c.found(end-len(after), end, "text after the closing "+rest[n-1:n], "remove it, or put all of the value between quotes")
+			}
+		}
 		return
 	case '|', '>', '&', '!':
 		return
 	}
 	if at := strings.Index(rest, ": "); single && at >= 0 {
 		c.found(i, end, `": " inside a value without quotes`, `put it in quotes: "`+rest+`"`)
+	} else if single && strings.HasSuffix(rest, ":") {
+		c.found(i, end, `":" at the end of a value without quotes`, `put it in quotes: "`+rest+`"`)
 	}
+}
+
+// flowLength returns the length of the list or map in brackets that text begins with,
+// or 0 if it does not end in it.
+func flowLength(text string) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '"', '\'':
+			raw, ok := quoted(text[i:])
+			if !ok {
+				return 0
+			}
+			i += len(raw) - 1
+		}
+	}
+	return 0
 }
 
 // flow looks at the values of a list or map in brackets, line[i:end].
@@ -229,6 +314,10 @@ func (c *lineScan) flow(i, end int) {
 		if key := keyOnly().FindString(c.line[i:end]); key != "" {
 			i += len(key)
 			continue
+		}
+		if next := strings.IndexAny(c.line[i:end], ",]} "); c.line[i] == ':' && next > 1 {
+			c.found(i, i+next, "a value inside [ ] or { } cannot begin with :", `put it in quotes: "`+c.line[i:i+next]+`"`)
+			return
 		}
 		if strings.HasPrefix(c.line[i:end], "${") {
 			if next := strings.IndexByte(c.line[i:end], '}'); next > 0 {

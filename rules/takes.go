@@ -226,7 +226,7 @@ func headerMap(owned []string, prefixes ...string) takes {
 
 // serverURL is the URL of a server.
 func serverURL() takes {
-	pattern := `(?:http|https|h2c)://(?:` + inner(hostName()) + `|` + bracketed + `)(?::0*` + portPattern + `)?(?:/[^?#]*)?|` + socketPattern
+	pattern := `(?:http|https|h2c)://(?:` + inner(hostName()) + `|` + ipv4Pattern + `|` + bracketed + `)(?::0*` + portPattern + `)?(?:/[^?#]*)?|` + socketPattern
 	return takes{"a URL like http://localhost:3000", object{"allOf": []object{
 		like(pattern), {"not": object{"pattern": `^(?:h.*[^/:]|unix:.+:(?:/.*)?)/+\.{1,2}(?:/|$)`}},
 	}}}
@@ -239,7 +239,7 @@ func address() takes {
 }
 
 // ownAddress is one that the gateway binds itself.
-var ownAddress = `(?:` + inner(hostName()) + `|` + bracketed + `)?:(?:0|` + portPattern + `)|` + socketPattern
+var ownAddress = `(?:` + inner(hostName()) + `|` + ipv4Pattern + `|` + bracketed + `)?:(?:0|` + portPattern + `)|` + socketPattern
 
 // loopAddress is one that only this machine reaches.
 func loopAddress() takes {
