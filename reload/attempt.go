@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func (l *Loop) judge(ctx context.Context, v view, asked bool) answer {
 	defer l.mu.Unlock()
 	l.status.OK, l.status.Err = a.err == nil, a.err
 	if applied {
-		l.status.Since, l.status.Hash = time.Now(), v.sum.String()
+		l.status.Since, l.status.Hash = time.Now(), cmp.Or(fmt.Sprintf("%.12s", a.outcome.Change.Hash), v.sum.String())
 	}
 	a.outcome.Since = l.status.Since
 	return a
@@ -69,7 +70,11 @@ func (l *Loop) count(r Result) {
 // log writes the line of one attempt.
 func (l *Loop) log(ctx context.Context, v view, a answer, asked bool, took time.Duration) {
 	attrs := []slog.Attr{slog.String("file", l.Path)}
-	if v.err == nil {
+	switch {
+	case v.err != nil:
+	case a.err == nil:
+		attrs = append(attrs, slog.String("hash", l.Status().Hash)) // of what runs
+	default:
 		attrs = append(attrs, slog.String("hash", v.sum.String()))
 	}
 	level, msg := slog.LevelInfo, "configuration reloaded"

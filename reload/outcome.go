@@ -20,7 +20,10 @@ const (
 // Change is what applying new content changed. The zero Change is a change with
 // nothing to say about it.
 type Change struct {
-	Text  string      // for people, one or more lines; the answer to who asked
+	Text string // for people, one or more lines; the answer to who asked
+	// Hash names what was applied, when that is more than the content of the file;
+	// empty is the SHA-256 of that. Its first 12 digits are logged.
+	Hash  string
 	Attrs []slog.Attr // for the log line
 }
 
@@ -56,8 +59,8 @@ type Status struct {
 	Err error
 	// Since is when what runs was applied; zero when nothing runs yet.
 	Since time.Time
-	// Hash names the content that runs: the first 12 digits of its SHA-256 in
-	// hexadecimal; empty when nothing runs yet.
+	// Hash names what runs: the first 12 digits of Change.Hash, or of the SHA-256 of
+	// the content in hexadecimal; empty when nothing runs yet.
 	Hash string
 	// Reloads counts attempts after the first load. It has every Result.
 	Reloads map[Result]uint64

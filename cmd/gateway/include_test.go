@@ -37,6 +37,12 @@ func TestIncludedFilesAreFollowedAsOneConfiguration(t *testing.T) {
 	}
 	write(t, filepath.Join(conf, "20-b.yaml"), "rules:\n  - { name: b, match: /b, key: global, limit: 2/365d }\n")
 	eventually(t, "the new file is in force", func() bool { return len(g.status().Rules) == 2 })
+	// The log, the status and the metrics name by one hash what runs, which is more than the file.
+	hash := g.status().Config.Hash
+	if lines := g.logged("configuration reloaded"); len(lines) != 1 || lines[0]["hash"] != hash[:12] ||
+		g.metrics()[`gateway_config_info{hash="`+hash+`"}`] != 1 || lines[0]["duration"].(float64) > 10 {
+		t.Errorf("the status has hash %s, the log %v", hash, lines)
+	}
 	passes("/b", 2)
 	passes("/a", 0) // the levels of the other are as they were
 

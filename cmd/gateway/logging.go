@@ -67,9 +67,18 @@ func (l *logger) configure(level, format string) {
 	if format == "text" || format == "auto" && isTerminal(l.out) {
 		h = tint.NewTextHandler(l.queue, &tint.Options{Level: &l.level, TimeFormat: time.TimeOnly, NoColor: !l.colour})
 	} else {
-		h = slog.NewJSONHandler(l.queue, &slog.HandlerOptions{Level: &l.level})
+		h = slog.NewJSONHandler(l.queue, &slog.HandlerOptions{Level: &l.level, ReplaceAttr: inSeconds})
 	}
 	l.handler.Store(&h)
+}
+
+// inSeconds writes a duration in seconds, as the access log does, where slog's JSON
+// would write nanoseconds.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.Float64(a.Key, a.Value.Duration().Seconds())
+	}
+	return a
 }
 
 // liveHandler passes everything on to the handler of the moment.

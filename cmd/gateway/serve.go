@@ -267,7 +267,7 @@ func bindProblem(file *rules.File, err error) error {
 
 func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Change {
 	if before == nil {
-		return reload.Change{Attrs: []slog.Attr{
+		return reload.Change{Hash: now.Rules().Hash, Attrs: []slog.Attr{
 			slog.Int("rules", len(now.Rules().Rules)), slog.String("hash", now.Rules().Hash),
 		}}
 	}
@@ -279,7 +279,7 @@ func (s *server) changed(before, now *proxy.Snapshot, renewed string) reload.Cha
 			diff += "; " + change.String()
 		}
 	}
-	return reload.Change{Text: "changed: " + diff, Attrs: []slog.Attr{slog.String("changed", diff)}}
+	return reload.Change{Text: "changed: " + diff, Hash: now.Rules().Hash, Attrs: []slog.Attr{slog.String("changed", diff)}}
 }
 
 // renewed names what of now has read other files, or the same ones anew, than
