@@ -38,8 +38,9 @@ type Usage struct {
 	Left int64
 	OK   bool
 	Wait time.Duration
-	// Blocked says that the key is blocked for its refusals, until Wait is over.
-	Blocked bool
+	// Blocked is how long the key is blocked for its refusals; Wait is longer when it
+	// has no room by then. 0 is that it is not.
+	Blocked time.Duration
 	// Reset is the time until another unit comes back, or, unless Left is 0, all.
 	Reset time.Duration
 }
@@ -56,7 +57,11 @@ func (g *Gateway) Usage(r *rules.Rule, key limit.Digest) []Usage {
 			return claims[0]
 		}
 		have, want := ask(0), ask(max(1, r.Cost))
-		list = append(list, Usage{Plan: p, Left: shownLeft(p, have.Result.Remaining), OK: want.Result.OK, Wait: want.Result.Wait, Blocked: want.Blocked, Reset: have.Result.Reset})
+		u := Usage{Plan: p, Left: shownLeft(p, have.Result.Remaining), OK: want.Result.OK, Wait: want.Result.Wait, Reset: have.Result.Reset}
+		if have.Blocked {
+			u.Blocked = have.Result.Wait // for which nothing has room
+		}
+		list = append(list, u)
 	}
 	return list
 }

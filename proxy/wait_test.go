@@ -373,7 +373,7 @@ rules:
 			t.Errorf("another client: %d", res.StatusCode)
 		}
 		rule := set.Rule("strict")
-		if u := v.gateway.Usage(rule, v.keyOf("strict", "192.0.2.1")); !u[0].Blocked || u[0].Wait != 5*time.Minute || u[0].Left != 0 {
+		if u := v.gateway.Usage(rule, v.keyOf("strict", "192.0.2.1")); u[0].Blocked != 5*time.Minute || u[0].Wait != 5*time.Minute || u[0].Left != 0 {
 			t.Errorf("usage %+v", u[0])
 		}
 		if r, b := rule.Base.Live.Rejected.Load(), rule.Base.Live.Blocked.Load(); r != 2 || b != 2 {

@@ -22,6 +22,7 @@ rules:
   - { name: per-ip, key: ip, limit: 3/365d }
   - { name: per-key, match: /key, key: header.X-API-Key, limit: 2/365d, tiers: { vip: { limit: 9/365d } } }
   - { name: dry, match: /dry, limit: 1/365d, dry_run: true }
+  - { name: strict, match: /strict, key: ip, limit: 1/365d, penalty: { after: 1/365d, block: 1h } }
 `
 	g := serve(t, ports+"upstream: "+up.URL+tail)
 	const ann, bob = "X-Forwarded-For: 203.0.113.7", "X-Forwarded-For: 203.0.113.8"
@@ -104,6 +105,17 @@ rules:
 	want(200, "/key", "X-Forwarded-For: 203.0.113.22")
 	run("1 of 2 left", "show", "per-key", "203.0.113.22", "--without")
 
+	// A penalty ends when it ends, whether there is room by then or not.
+	for i := range 3 {
+		want([]int{200, 429, 429}[i], "/strict", "X-Forwarded-For: 203.0.113.30")
+	}
+	var u admin.KeyUsage
+	out := run("{", "show", "strict", "203.0.113.30", "--json")
+	if err := json.Unmarshal([]byte(out), &u); err != nil || u.BlockedUntil == nil || time.Until(*u.BlockedUntil) > time.Hour ||
+		time.Until(*u.BlockedUntil) < 50*time.Minute || *u.Plans[0].AllowedIn < 300*24*3600 {
+		t.Errorf("blocked for an hour, and without room for a year: %v in %s", err, out)
+	}
+
 	// What was done is in the log, without a secret.
 	lines := g.logged("key reset", "key blocked")
 	if len(lines) != 5 || lines[1]["msg"] != "key blocked" || lines[1]["rule"] != "per-ip" || lines[1]["key"] != "203.0.113.8" || lines[1]["until"] == nil {
@@ -121,7 +133,7 @@ rules:
 		{`"x" is no IP address`, []string{"show", "per-ip", "x"}},
 		{"give a value for ip", []string{"show", "per-ip"}},
 		{"refuses nobody", []string{"block", "dry", "203.0.113.8"}},
-		{"not a duration", []string{"block", "per-ip", "203.0.113.8", "--for", "soon"}},
+		{"--for soon: not a duration; write it like 500ms", []string{"block", "per-ip", "203.0.113.8", "--for", "soon"}},
 		{"1s to 366d", []string{"block", "per-ip", "203.0.113.8", "--for", "10ms"}},
 	} {
 		if out, err := g.command(append([]string{"keys"}, c.args...)...); err == nil || !strings.Contains(out, c.want) {

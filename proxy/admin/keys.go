@@ -188,7 +188,7 @@ func (k keysHandler) show(n *named) (KeyUsage, error) {
 			s := use.Wait.Seconds()
 			p.AllowedIn = &s
 		}
-		if at := g.Now().Add(use.Wait).Time(); use.Blocked && use.Wait > 0 && (u.BlockedUntil == nil || u.BlockedUntil.Before(at)) {
+		if at := g.Now().Add(use.Blocked).Time(); use.Blocked > 0 && (u.BlockedUntil == nil || u.BlockedUntil.Before(at)) {
 			u.BlockedUntil = &at
 		}
 		u.Plans = append(u.Plans, p)
