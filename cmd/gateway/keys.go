@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/proxy/admin"
+	"gateway/rules"
 )
 
 // keysCommand is what the commands below `gateway keys` share.
@@ -105,6 +106,9 @@ func newKeyAction(action, short string) *cobra.Command {
 				form.Set("without", "1")
 			}
 			if k.span != "" {
+				if _, err := rules.ParseDuration(k.span); err != nil {
+					return &usageError{cmd.CommandPath(), fmt.Errorf("--for %s: %w", k.span, err)}
+				}
 				form.Set("for", k.span)
 			}
 			text, err := k.ask(cmd, http.MethodPost, "/keys/"+url.PathEscape(args[0])+"/"+action, form)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -93,8 +94,24 @@ func newRoot() *cobra.Command {
 		cmd.Args = wrongUsage(cmd.Args)
 		root.AddCommand(cmd)
 	}
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run, cmd.RunE = nil, helpOn
+		}
+	}
 	complete(root)
 	return root
+}
+
+// helpOn is `gateway help`. cobra's own prints the help of everything for what there is not.
+func helpOn(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return &usageError{cmd.Root().CommandPath(), fmt.Errorf("no help on %q: there is no such command", strings.Join(args, " "))}
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }
 
 // wrongUsage marks the errors of args as those of the command line.
