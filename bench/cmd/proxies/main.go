@@ -21,7 +21,7 @@ func main() {
 	upstream := flag.String("upstream", "", "address of the upstream, with -serve")
 	gateway := flag.String("gateway", "", "the gateway's binary (default: it is built)")
 	versus := flag.String("vs", "", "another binary of the gateway, to be compared")
-	only := flag.String("only", "", "comma-separated proxies to measure (default all)")
+	only := flag.String("only", "", "comma-separated proxies to measure (default all that are installed)")
 	what := flag.String("works", "", "comma-separated works to measure: allowed, refused, posted, paced (default all)")
 	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
 	requests := flag.Int("requests", 20_000, "requests of each measurement")

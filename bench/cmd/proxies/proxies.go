@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -49,7 +50,8 @@ func (b *bench) proxies() []proxy {
 		proxy{name: "fasthttp + x/time/rate", limits: true, command: self("fasthttp"), chooses: true},
 	)
 	for _, p := range []proxy{
-		{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy}, {name: "caddy", command: caddy("")},
+		{name: "nginx", limits: true, command: nginx}, {name: "haproxy", limits: true, command: haproxy},
+		{name: "traefik", limits: true, command: traefik}, {name: "caddy", command: caddy("")},
 	} {
 		if _, err := exec.LookPath(p.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not installed, and left out\n", p.name)
@@ -129,6 +131,27 @@ backend b
 `, listen, upstream), 0o600)
 }
 
+// traefik refuses before it asks the limits that let pass, so that it need not give
+// back what those have taken.
+func traefik(dir, listen, upstream string) ([]string, error) {
+	path, routes := filepath.Join(dir, "traefik.yaml"), filepath.Join(dir, "routes.yaml")
+	return []string{"traefik", "--configFile=" + path}, errors.Join(os.WriteFile(path, fmt.Appendf(nil, `global: { checkNewVersion: false, sendAnonymousUsage: false }
+log: { level: ERROR }
+entryPoints: { web: { address: %q } }
+serversTransport: { maxIdleConnsPerHost: 1024 }
+providers: { file: { filename: %q, watch: false } }
+`, listen, routes), 0o600), os.WriteFile(routes, fmt.Appendf(nil, `http:
+  routers:
+    all: { rule: "PathPrefix(%[1]s/%[1]s)", service: up, middlewares: [key, address] }
+    refused: { rule: "PathPrefix(%[1]s/refused%[1]s)", service: up, middlewares: [none, key, address] }
+  middlewares:
+    key: { rateLimit: { average: 1000000, burst: 1000000, sourceCriterion: { requestHeaderName: X-Api-Key } } }
+    address: { rateLimit: { average: 1000000, burst: 1000000 } }
+    none: { rateLimit: { average: 1, period: 24h, sourceCriterion: { requestHost: true } } }
+  services: { up: { loadBalancer: { servers: [{ url: "http://%[2]s" }] } } }
+`, "`", upstream), 0o600))
+}
+
 // caddyLimits reports whether the caddy that is installed has been built with
 // mholt/caddy-ratelimit.
 func caddyLimits() bool {
@@ -169,7 +192,7 @@ type running struct {
 	idle, loaded float64  // memory, in MB
 }
 
-// start runs p in front of upstream and waits until it takes connections.
+// start runs p in front of upstream, where it has one, and waits until it answers.
 func (b *bench) start(ctx context.Context, p proxy, upstream string) (*running, error) {
 	dir, err := os.MkdirTemp(b.dir, "")
 	if err != nil {
@@ -217,15 +240,27 @@ func (b *bench) start(ctx context.Context, p proxy, upstream string) (*running, 
 		return nil, err
 	}
 	for range 100 {
-		if c, err := net.Dial("tcp", r.addr); err == nil {
-			c.Close()
+		if err = answers(r.addr, upstream); err == nil {
 			return r, nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	r.end()
 	said, _ := os.ReadFile(log.Name())
-	return nil, fmt.Errorf("%s takes no connections:\n%s", p.name, said)
+	return nil, fmt.Errorf("%s does not answer: %w\n%s", p.name, err, said)
+}
+
+// answers returns an error while addr takes no connections, or, with an upstream, does
+// not lead there: some read their routes only when they take connections already.
+func answers(addr, upstream string) error {
+	if upstream != "" {
+		return load(addr, works[0], 1, 1)
+	}
+	c, err := net.Dial("tcp", addr)
+	if err == nil {
+		c.Close()
+	}
+	return err
 }
 
 // end ends r and waits for it.

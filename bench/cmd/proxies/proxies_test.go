@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,30 @@ func TestEveryProxyDoesTheWorkAndHasItsRow(t *testing.T) {
 	for _, p := range b.proxies() {
 		if strings.Count(out.String(), "| "+p.name+" | ") != 1 {
 			t.Errorf("no row of %s in\n%s", p.name, &out)
+		}
+	}
+}
+
+// The gateway's importer reads what Traefik is given, which few machines have installed.
+func TestTraefikHasTheLimitsOfTheGateway(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := traefik(dir, "127.0.0.1:1", "127.0.0.1:2"); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(built(t), "import", "traefik", filepath.Join(dir, "routes.yaml"))
+	var said strings.Builder
+	c.Stderr = &said
+	got, err := c.Output()
+	if err != nil || said.String() != "imported: 3 rules; 0 notes.\n" {
+		t.Errorf("%v: %s", err, &said)
+	}
+	for _, want := range []string{
+		"match: { path: [\"/refused*/**\", \"/**\"] }\n    key: header.X-Api-Key\n    missing: global\n    limit: 1000000/s\n    burst: 1000000\n",
+		"match: { path: [\"/refused*/**\", \"/**\"] }\n    key: ip\n    limit: 1000000/s\n    burst: 1000000\n",
+		"match: { path: \"/refused*/**\" }\n    key: host\n    limit: 1/d\n    burst: 1\n",
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no rule with\n    %sin\n%s", want, got)
 		}
 	}
 }
