@@ -187,6 +187,7 @@ var beyond = map[string][]string{
 	"names one of the few headers that no rule sees": {
 		"key-header-transfer-encoding", "match-header-trailer",
 	},
+	"is an address that could be the name of a host": {"match-addresses"},
 	"counts bytes of a part, or items of a kind": {
 		"group-too-many-stars", "upstream-unix-long",
 	},
