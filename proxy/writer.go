@@ -29,8 +29,25 @@ func (w *writer) WriteHeader(status int) {
 		w.status = status
 		w.x.decorate(w.Header())
 	}
+	if status < 200 && w.x.r.ProtoMajor >= 2 {
+		w.writeInterim(status)
+		return
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
+
+// writeInterim writes the head of an answer before the answer over HTTP/2. There
+// net/http reads the header in another goroutine, for which it waits no longer when the
+// client resets the stream; to change the header then, as ReverseProxy does, may end the
+// program. Of a header with a length, which an interim answer has not, it takes a copy.
+func (w *writer) writeInterim(status int) {
+	h := w.Header()
+	h["Content-Length"] = noLength
+	w.ResponseWriter.WriteHeader(status)
+	delete(h, "Content-Length")
+}
+
+var noLength = []string{"0"}
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(p []byte) (n int, err error) {

@@ -154,6 +154,11 @@ func (p *Pool) answer(res *http.Response) error {
 		// HTTP/2 has trailers behind a known length, HTTP/1.1 behind chunks only.
 		res.Header.Del("Content-Length")
 	}
+	if code := res.StatusCode; code == http.StatusNoContent || code == http.StatusNotModified {
+		// Never with content, so of no length either: RFC 9110, 8.6, for the former. net/http
+		// drops it over HTTP/1; over HTTP/2 some clients wait for what it promises.
+		res.Header.Del("Content-Length")
+	}
 	f.reply.answered(res)
 	if err := f.front.Answer(res); err != nil {
 		return err
@@ -172,12 +177,31 @@ func passOn(h http.Header, res *http.Response) {
 		return
 	}
 	for name, values := range res.Header {
+		if strings.HasSuffix(name, " ") {
+			// The space that stood before the colon is dropped (RFC 9112, 5.1); net/http
+			// would drop the field.
+			if name = trimmedName(name); name == "" {
+				continue
+			}
+		}
 		if before := h[name]; len(before) > 0 {
 			values = append(before[:len(before):len(before)], values...)
 		}
 		h[name] = values
 	}
 	res.Header = nil // the map itself may be held by whom Answer has told of it
+}
+
+// trimmedName returns a name without the spaces behind it, or nothing for one that is
+// about the connection or the framing: the server may have meant it, but net/http has not
+// read it so.
+func trimmedName(name string) string {
+	name = http.CanonicalHeaderKey(strings.TrimRight(name, " "))
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length":
+		return ""
+	}
+	return name
 }
 
 // isEventStream reports whether ReverseProxy may take an answer for an event stream.

@@ -74,7 +74,15 @@ func (f *flight) hook(t *httptrace.ClientTrace) {
 		return
 	}
 	f.hooked = true
-	t.GotConn = func(info httptrace.GotConnInfo) { f.gotConn(info.Conn, info.Reused) }
+	t.GotConn = func(info httptrace.GotConnInfo) {
+		f.gotConn(info.Conn, info.Reused)
+		// A server may take not even the header.
+		if f.body != nil {
+			f.body.await(true)
+		} else {
+			f.first.start(httptrace.WroteRequestInfo{})
+		}
+	}
 	t.GotFirstResponseByte = func() { f.attempt.heard.Store(true) }
 	t.WroteRequest = f.first.start
 	t.Got1xxResponse = f.interim

@@ -38,6 +38,7 @@ type link struct {
 	put      func(fd uintptr) bool // takeOut, made once
 	out      []byte                // what takeOut has still to write
 	outErr   error
+	bounded  bool // the write that waits has a deadline
 
 	wait func(fd uintptr) bool // ready, made once
 	x    *exchange             // whose reads have to be looked after; else nil

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,5 +69,39 @@ func TestWhoHasSeenAnAnswerKeepsItsHeader(t *testing.T) {
 	want := http.Header{"Content-Length": {"2"}, "X": {"a", "b"}, "Y": {"c"}}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestSpaceBeforeTheColonIsDropped holds a header that net/http would lose.
+func TestSpaceBeforeTheColonIsDropped(t *testing.T) {
+	for _, transport := range []string{"direct", "net_http"} {
+		s := spec(t, "http://"+answering(t, "HTTP/1.1 200 OK\r\nx-a : 1\r\nX-A: 2\r\nKeep-Alive : 5\r\nConnection : X-B\r\nX-B  : 3\r\nContent-Length: 2\r\n\r\nok"))
+		s.Transport = transport
+		w := httptest.NewRecorder()
+		(&door{}).serve(newPool(t, s), 0).ServeHTTP(w, httptest.NewRequest("GET", "http://a/", nil))
+		got := strings.Join(slices.Sorted(slices.Values(w.Header()["X-A"])), ",")
+		delete(w.Header(), "X-A")
+		want := http.Header{"X-B": {"3"}, "Content-Length": {"2"}}
+		if diff := cmp.Diff(want, w.Header()); diff != "" || got != "1,2" {
+			t.Errorf("%s: X-A %s; (-want +got)\n%s", transport, got, diff)
+		}
+	}
+}
+
+// TestAnswersWithoutContentHaveNoLength asks with a client that waits for it.
+func TestAnswersWithoutContentHaveNoLength(t *testing.T) {
+	for _, status := range []string{"204 No Content", "304 Not Modified"} {
+		gw, _, _ := front(t, "http://"+answering(t, "HTTP/1.1 "+status+"\r\nContent-Length: 5\r\n\r\n"))
+		for _, c := range []*http.Client{client(t), h2cClient(t)} {
+			res, err := c.Get(gw.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := res.Header.Get("Content-Length"); len(body) > 0 || err != nil || got != "" {
+				t.Errorf("%s over %s: got a length of %q, body %q, %v", status, res.Proto, got, body, err)
+			}
+		}
 	}
 }

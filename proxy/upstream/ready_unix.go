@@ -3,9 +3,11 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
+	"time"
 )
 
 // canBeDirect says whether sockets can be asked here what they hold.
@@ -60,6 +62,12 @@ func (l *link) write(p []byte) (int, error) {
 	if l.outErr != nil {
 		err = os.NewSyscallError("write", l.outErr)
 	}
+	if l.bounded {
+		if l.bounded = false; errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, &LateError{}
+		}
+		l.net.SetWriteDeadline(time.Time{})
+	}
 	return n, err
 }
 
@@ -69,6 +77,7 @@ func (l *link) takeOut(fd uintptr) bool {
 	for len(l.out) > 0 {
 		n, err := WriteSocket(fd, l.out)
 		if err == syscall.EAGAIN {
+			l.beginWait()
 			return false
 		}
 		if err != nil {
@@ -78,6 +87,22 @@ func (l *link) takeOut(fd uintptr) bool {
 		l.out = l.out[n:]
 	}
 	return true
+}
+
+// beginWait is called before a write waits, for a server that takes no more of a
+// request for now. One that never will is too late with its answer.
+func (l *link) beginWait() {
+	x := l.x
+	if x == nil || l.bounded {
+		return
+	}
+	if x.stop == nil {
+		x.attend()
+	}
+	if x.until != 0 {
+		l.bounded = true
+		l.net.SetWriteDeadline(epoch.Add(time.Duration(x.until)))
+	}
 }
 
 // quiet reports whether an idle connection is open and holds nothing to read. It
