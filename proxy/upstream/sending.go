@@ -39,8 +39,9 @@ type sending struct {
 	req  *http.Request
 	body io.ReadCloser
 
-	mu   sync.Mutex    // guards what follows, and writing
-	held *bytes.Buffer // the header, for the first of the body to go with it; nil once it is let go
+	mu      sync.Mutex    // guards what follows
+	held    *bytes.Buffer // the header, for the first of the body to go with it; nil once it is let go
+	writing sync.Mutex    // is held while the link is written to; it is taken under mu, so that what is held comes first
 
 	gate   chan bool   // tells whether to send the body; nil if nothing is expected
 	opened atomic.Bool // gate has been told
@@ -96,9 +97,9 @@ func (s *sending) run() {
 	w.Reset(nil)
 	pool.Put(w)
 	s.err = err
-	s.mu.Lock()
+	s.writing.Lock()
 	refused := s.link.writeErr != nil
-	s.mu.Unlock()
+	s.writing.Unlock()
 	switch {
 	case err == nil || s.readErr == errUnwanted:
 	case s.readErr == nil && refused:
@@ -113,20 +114,24 @@ func (s *sending) run() {
 // Write writes to the server, what comes first together with what comes next.
 func (s *sending) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held == nil {
-		return s.link.Write(p)
-	}
-	first := s.held.Len() == 0
-	if len(p)+s.held.Len() <= maxRequestKept {
+	if s.held != nil && len(p)+s.held.Len() <= maxRequestKept {
+		first := s.held.Len() == 0
 		s.held.Write(p)
+		s.mu.Unlock()
 		if first {
 			return len(p), nil
 		}
-		return len(p), s.letGoLocked()
+		return len(p), s.letGo()
 	}
-	if err := s.letGoLocked(); err != nil {
-		return 0, err
+	held := s.held
+	s.held = nil
+	s.writing.Lock()
+	s.mu.Unlock()
+	defer s.writing.Unlock()
+	if held != nil && held.Len() > 0 {
+		if _, err := s.link.Write(held.Bytes()); err != nil {
+			return 0, err
+		}
 	}
 	return s.link.Write(p)
 }
@@ -136,22 +141,20 @@ func (s *sending) ReadFrom(r io.Reader) (int64, error) {
 	return copyBody(s, r)
 }
 
-// letGo sends what is held, and nothing is held from then on.
+// letGo sends what is held, and nothing is held from then on. When nothing is, it does
+// not wait for what is being written: the server may take no more of it until somebody
+// reads its answer.
 func (s *sending) letGo() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.letGoLocked()
-}
-
-func (s *sending) letGoLocked() error {
-	if s.held == nil {
-		return nil
-	}
 	held := s.held
 	s.held = nil
-	if held.Len() == 0 {
+	if held == nil || held.Len() == 0 {
+		s.mu.Unlock()
 		return nil
 	}
+	s.writing.Lock()
+	s.mu.Unlock()
+	defer s.writing.Unlock()
 	_, err := s.link.Write(held.Bytes())
 	return err
 }
