@@ -143,6 +143,7 @@ func TestDryRunWithoutMemoryIsNoRefusal(t *testing.T) {
 }
 
 func TestThousandRulesInOneRequest(t *testing.T) {
+	alone(t)
 	tables := rules(t, 1000)
 	var claims []Claim
 	for i := range tables {

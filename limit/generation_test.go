@@ -10,6 +10,7 @@ import (
 // Generations go as soon as no State and no Grant needs them: 10,000 edits
 // leave nothing behind, with keys and without.
 func TestTenThousandEditsLeaveNothingBehind(t *testing.T) {
+	alone(t)
 	for _, keys := range []int{0, 1, 100} {
 		t.Run(fmt.Sprint(keys, " keys"), func(t *testing.T) {
 			table := NewTable(tokenNumbers(t, 1, maxPeriod, 10), 1000, NewBudget(1<<20))

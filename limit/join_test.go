@@ -11,6 +11,7 @@ import (
 // A Table that has been large and holds a few keys still has few shards, a small
 // directory and little memory after two passes of the sweep, and has lost nothing.
 func TestATableThatWasLargeIsSmallAgain(t *testing.T) {
+	alone(t)
 	b := NewBudget(1 << 30)
 	table := NewTable(tokenNumbers(t, 1, time.Minute, 3), 1<<20, b)
 	const many, few = 120_000, 50

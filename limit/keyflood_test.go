@@ -12,6 +12,7 @@ import (
 // S16: far more new keys than are remembered take nothing from those that matter,
 // and no more memory than they may. With GATEWAY_LONG it is five million of them.
 func TestFloodOfKeysLosesNoPermitOfTheHotOnes(t *testing.T) {
+	alone(t)
 	flood, most := 250_000, int64(50_000)
 	if os.Getenv("GATEWAY_LONG") != "" {
 		flood, most = 5_000_000, 1_000_000

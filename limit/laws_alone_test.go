@@ -96,6 +96,7 @@ func TestIdleStateAnswersLikeNone(t *testing.T) {
 // Law 4, the other half: under saturated demand the bound is reached. Who
 // asks for one unit and waits as told gets all there is.
 func TestSaturatedDemandGetsAllTheLimitAllows(t *testing.T) {
+	alone(t)
 	eachAlgorithm(t, func(r *rapid.T, p *trial) {
 		if p.shift.Sign() > 0 {
 			return // what it tells of is not what it lets wait: TestPatientBucketByHand
@@ -181,6 +182,7 @@ func TestClockGoingBackGrantsNothing(t *testing.T) {
 // S28: a clock that alternates by an hour gives a burst and the rate of the time
 // that really went by, and locks nobody out.
 func TestAlternatingClockNeitherGrantsNorLocksOut(t *testing.T) {
+	alone(t)
 	total, extra := 0, int64(0)
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {

@@ -390,14 +390,14 @@ func TestLevelsAreReadBesideRequests(t *testing.T) {
 						return
 					default:
 					}
-					l.Acquire(t.Context(), start, []Claim{claim(table, key(fixed+(2*i+w)%20_000), 1)})
+					l.Acquire(t.Context(), start, []Claim{claim(table, key(fixed+(2*i+w)%5_000), 1)})
 					if i%1000 == 0 {
 						table.Sweep(start)
 					}
 				}
 			})
 		}
-		for range 20 {
+		for range 10 {
 			seen := map[Digest]int{}
 			for _, e := range levelsOf(table, start) {
 				seen[e.Key]++

@@ -82,6 +82,7 @@ func TestBudgetHoldsForListsAndReservations(t *testing.T) {
 // would fit: never a byte more, on the heap neither, and no client passes more
 // than its limit.
 func TestLongLogsNeverExceedTheBudget(t *testing.T) {
+	alone(t)
 	const most, permits, clients = 2 << 20, 10_000, 14
 	b := NewBudget(most)
 	table := NewTable(Numbers{Bucket: slidingLogOf(t, permits, time.Hour)}, 1<<20, b)

@@ -8,13 +8,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain raises the number of histories a property is tried with, unless
-// -rapid.checks says how many, and fails when a goroutine is left behind.
+// TestMain sets the number of histories a property is tried with, unless
+// -rapid.checks says how many, and fails when a goroutine is left behind. Most are
+// histories of one goroutine: the race detector gets few of them.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "250", "rapid.nofailfile": "true"} {
+	checks := "250"
+	if underRace {
+		checks = "40"
+	}
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.nofailfile": "true"} {
 		if given[name] {
 			continue
 		}

@@ -20,6 +20,7 @@ func heap() int64 {
 // G01 and the budget of limits.md: at 1,000,000 keys at most 64 bytes of heap a
 // key, and all of it comes back when they are idle.
 func TestMillionKeysTakeAtMost64BytesEach(t *testing.T) {
+	alone(t)
 	const keys = 1_000_000
 	b := NewBudget(1 << 30)
 	table := NewTable(tokenNumbers(t, 5, time.Minute, 5), 2*keys, b)
@@ -54,6 +55,7 @@ func TestMillionKeysTakeAtMost64BytesEach(t *testing.T) {
 
 // At unlucky sizes, on small and on large machines, at most 100 bytes a key.
 func TestUnluckySizesTakeAtMost100BytesAKey(t *testing.T) {
+	alone(t)
 	for spread, keys := range map[uint8]int{1: 60_000, 3: 60_000, 5: 100_000, 8: 300_000} { // of 1, 2, 8 and 64 processors
 		table := tokenTable(t, 5, time.Minute, 5)
 		table.spread = spread

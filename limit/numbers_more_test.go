@@ -121,6 +121,7 @@ func TestLongLogsAreExact(t *testing.T) {
 
 // A whole day under full demand: 7 a minute, 3 a second.
 func TestADayAtFullDemandInWindows(t *testing.T) {
+	alone(t)
 	for _, c := range []struct {
 		name string
 		nums Numbers
@@ -161,6 +162,7 @@ func TestADayAtFullDemandInWindows(t *testing.T) {
 
 // L9: asking each µs rounds nothing away: 1 a second for two seconds.
 func TestPollingEachMicrosecondInEveryAlgorithm(t *testing.T) {
+	alone(t)
 	for name, c := range map[string]struct {
 		b    Bucket
 		want int

@@ -72,6 +72,7 @@ func ceilDiv(a, b int64) time.Duration { return time.Duration((a + b - 1) / b) }
 // The count of a whole day under full demand, in steps that fall badly against
 // the rate: B at once and then exactly the rate.
 func TestADayAtFullDemandIsExact(t *testing.T) {
+	alone(t)
 	days, units := 0, int64(0)
 	for _, c := range []struct {
 		permits int64
@@ -114,6 +115,7 @@ func TestADayAtFullDemandIsExact(t *testing.T) {
 // L9: 1 per second polled each ms and each µs for 10 s gives 1 + 10, not 1:
 // asking often does not round the refill away.
 func TestPollingDoesNotEatTheRefill(t *testing.T) {
+	alone(t)
 	for _, poll := range []time.Duration{10 * ms, ms, time.Microsecond} {
 		for _, burst := range []int64{1, 10} {
 			if burst > 1 && poll < ms {

@@ -216,10 +216,11 @@ func TestARefusalThatNeedsNoBodyReadsNone(t *testing.T) {
 }
 
 func TestSlotsAreHeldWhileTheBodyIsRead(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, `
 upstream: UPSTREAM
 overload: { max_in_flight: 2, reserve: 0% }
-timeouts: { read: 1s }
+timeouts: { read: 6s }
 rules:
   - { name: ip, limit: 1000/h }
   - { name: gone, key: body.username, limit: 1000/h, missing: skip }

@@ -25,11 +25,12 @@ const (
 // framed are the inputs of TestOddFramingIsTheClientsFault, by class.
 var framed = slices.Concat(lengthCases, codingCases, chunkCases, expectCases, headerCases, bodyCases)
 
-// oddSite is a gateway with deadlines that a test can wait for, and a rule that
-// would give units back for any failure of the upstream.
-func oddSite(t *testing.T) (*site, *recorder) {
+// oddSite is a gateway with a rule that would give units back for any failure of the
+// upstream. Only who is to meet a deadline gets one that can be waited for: a machine
+// that stands still for a moment would have others meet it, too.
+func oddSite(t *testing.T, timeouts string) (*site, *recorder) {
 	up := record(t)
-	return newSite(t, "timeouts: { read: 400ms, read_header: 400ms, idle: 400ms }\nupstream: "+up.url+
+	return newSite(t, "timeouts: { "+timeouts+" }\nupstream: "+up.url+
 		"\nrules: [{ name: all, key: global, limit: 1000000/h, refund: { status: 5xx, upstream_error: true } }]\n", nil), up
 }
 
@@ -58,16 +59,29 @@ func TestOddFramingIsTheClientsFault(t *testing.T) {
 	if len(framed) < 140 {
 		t.Errorf("only %d inputs", len(framed))
 	}
-	s, up := oddSite(t)
-	t.Run("inputs", func(t *testing.T) {
-		for _, c := range framed {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel() // most of them wait for a deadline
-				(&site{t: t, addr: s.addr}).frame(c)
-			})
-		}
-	})
-	n := s.allPaid(up)
+	n := 0
+	for _, group := range []struct {
+		name, timeouts string
+		has            func(framing) bool
+	}{
+		{"inputs that are whole", "", func(c framing) bool { return !slices.Contains(c.want, 408) }},
+		{"inputs without an end", "read: 400ms", func(c framing) bool { return slices.Contains(c.want, 408) && !slices.Contains(c.want, 0) }},
+		{"heads without an end", "read_header: 400ms", func(c framing) bool { return slices.Contains(c.want, 0) }},
+	} {
+		s, up := oddSite(t, group.timeouts)
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range framed {
+				if !group.has(c) {
+					continue
+				}
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel() // they wait, for a deadline or for a connection to linger
+					(&site{t: t, addr: s.addr}).frame(c)
+				})
+			}
+		})
+		n += s.allPaid(up)
+	}
 	t.Attr("S08", fmt.Sprintf("HTTP/1: %d inputs, 0 unmetered of %d requests at the upstream, 0 units given back", len(framed), n))
 }
 
@@ -76,7 +90,7 @@ func TestOddFramingIsTheClientsFault(t *testing.T) {
 func (s *site) frame(c framing) {
 	t := s.t
 	w := s.dial()
-	w.SetDeadline(time.Now().Add(15 * time.Second)) // "never a hang", on a busy machine
+	w.SetDeadline(time.Now().Add(patience)) // "never a hang", on a busy machine
 	w.send(c.text)
 	first := 0
 	r, ok := w.answer("POST")

@@ -188,7 +188,7 @@ var headerCases = []framing{
 
 var bodyCases = []framing{
 	{"body of a HEAD-like GET", get + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{200}},
-	{"body behind a refused head", "GET /%00 HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n" + hidden, []int{400}},
+	{"body behind a refused head", "GET /%00 HTTP/1.1\r\nHost: a\r\nContent-Length: 47\r\n\r\n" + hidden, []int{400}},
 	{"body behind a refused head, chunked", "POST /%zz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []int{400}},
-	{"websocket with a body", get + "Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 49\r\n\r\n" + hidden, []int{400}},
+	{"websocket with a body", get + "Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 47\r\n\r\n" + hidden, []int{400}},
 }

@@ -233,7 +233,7 @@ rules: [{ name: counted, limit: 5/h, count: { status: 401 } }]
 func TestABusyPoolIs503(t *testing.T) {
 	hold := make(chan struct{})
 	s := newSite(t, `
-upstreams: { api: { servers: UPSTREAM, max_conns: 1, connect_timeout: 50ms } }
+upstreams: { api: { servers: UPSTREAM, max_conns: 1, connect_timeout: 1s } }
 rules: []
 `, func(http.ResponseWriter, *http.Request) { <-hold })
 	first := make(chan int, 1)

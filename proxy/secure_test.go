@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,13 +231,15 @@ func TestSilentHandshakeIsCutWithinTheTimeForAHead(t *testing.T) {
 // A client that takes an answer slowly but steadily gets all of it.
 func TestSlowHonestClientOverTLSGetsAll(t *testing.T) {
 	t.Parallel()
-	const size = 8 << 20 // more than all buffers hold
-	s := newSite(t, "timeouts: { write: 500ms }\nupstream: UPSTREAM\nrules: []\n", func(w http.ResponseWriter, _ *http.Request) {
+	const size = 16 << 20 // more than all buffers hold
+	s := newSite(t, "timeouts: { write: 3s }\nupstream: UPSTREAM\nrules: []\n", func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, size))
 	})
 	settings := secured(t)
-	settings.Write = 500 * time.Millisecond
+	settings.Write = 3 * time.Second
 	s.uses(settings, Address{Secure: true})
+	var both sync.WaitGroup
+	defer both.Wait()
 	for _, h2 := range []bool{false, true} {
 		client := secureClient(t, h2)
 		client.Timeout = 0
@@ -244,17 +247,19 @@ func TestSlowHonestClientOverTLSGetsAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := 0
-		for buf, err := make([]byte, 256<<10), error(nil); err == nil; {
-			var m int
-			m, err = io.ReadFull(res.Body, buf)
-			n += m
-			time.Sleep(60 * time.Millisecond) // the slowness of the client is what is tested
-		}
-		res.Body.Close()
-		if n != size {
-			t.Errorf("%s: %d bytes, want %d", res.Proto, n, size)
-		}
+		both.Go(func() {
+			defer res.Body.Close()
+			n := 0
+			for buf, err := make([]byte, 256<<10), error(nil); err == nil; {
+				var m int
+				m, err = io.ReadFull(res.Body, buf)
+				n += m
+				time.Sleep(120 * time.Millisecond) // the slowness of the client is what is tested
+			}
+			if n != size {
+				t.Errorf("%s: %d bytes, want %d", res.Proto, n, size)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,7 @@ func TestWhatAStalledReaderLeavesIsLittleAndForgotten(t *testing.T) {
 func TestAReaderWhoTakesLittleInEachSpanLives(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const size = 1 << 20
-	s := newSite(t, "timeouts: { write: 1500ms }\n"+openRules, flood(size))
+	s := newSite(t, "timeouts: { write: 3s }\n"+openRules, flood(size))
 	w := s.narrow()
 	w.send(get + "Connection: close\r\n\r\n")
 	res, err := http.ReadResponse(w.in, nil)
@@ -62,13 +62,13 @@ func TestAReaderWhoTakesLittleInEachSpanLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	began, total := time.Now(), int64(0)
-	for err == nil && time.Since(began) < 4*time.Second { // more than two spans
+	for err == nil && time.Since(began) < 8*time.Second { // more than two spans
 		var n int64
 		n, err = io.CopyN(io.Discard, res.Body, 3<<10)
 		total += n
 		time.Sleep(100 * time.Millisecond) // some 30 KB/s
 	}
-	if total > 160<<10 {
+	if total > 320<<10 {
 		t.Errorf("the reader was not slow: %d bytes in %v", total, time.Since(began))
 	}
 	n, err := io.Copy(io.Discard, res.Body)

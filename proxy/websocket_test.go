@@ -172,7 +172,7 @@ func TestATunnelEndsWhenItsServerGoes(t *testing.T) {
 
 func TestAQuietTunnelIsClosedAndABusyOneLives(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newSite(t, "timeouts: { tunnel: 2s }\n"+openRules, echo)
+	s := newSite(t, "timeouts: { tunnel: 5s }\n"+openRules, echo)
 	quiet, busy := s.dial(), s.dial()
 	quiet.handshake("/ws", "")
 	busy.handshake("/ws", "")

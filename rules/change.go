@@ -131,12 +131,12 @@ func (r *Rule) differ(old *Rule, d *differences) {
 	d.add(!old.Count.equal(r.Count), named("count"))
 	d.add(!old.Refund.equal(r.Refund), named("refund"))
 	differ(d, "store", old.counted(), r.counted())
-	differ(d, "fail: closed", old.Closed, r.Closed)
+	differ(d, "fail", old.fail(), r.fail())
 	differ(d, "match", old.MatchText, r.MatchText)
 	differ(d, "dry_run", old.DryRun, r.DryRun)
 	differ(d, "max_keys", old.MaxKeys, r.MaxKeys)
 	d.add(!old.Reject.equal(r.Reject), named("reject"))
-	if !d.any && r.Base.Live != old.Base.Live {
+	if r.Base.Live != old.Base.Live { // which may be why
 		differ(d, "ipv6_prefix", old.recipe.ipv6Bits, r.recipe.ipv6Bits)
 	}
 }
@@ -148,6 +148,17 @@ func (r *Returns) equal(o *Returns) bool { return r == o || r != nil && o != nil
 func (r *Reject) equal(o *Reject) bool {
 	return r == o || r.Status == o.Status && r.Detail == o.Detail && slices.Equal(r.Headers, o.Headers) &&
 		r.Body == o.Body && r.ContentType == o.ContentType && r.Jitter == o.Jitter
+}
+
+// fail returns what the file says of a rule that cannot decide.
+func (r *Rule) fail() string {
+	switch {
+	case r.Closed:
+		return "closed"
+	case r.Open:
+		return "open"
+	}
+	return "local"
 }
 
 // orAny writes the groups that list the keys a rule knows.

@@ -6,6 +6,27 @@ import (
 	"testing"
 )
 
+func TestAChangeTellsWhatARuleDoesWhenItCannotDecide(t *testing.T) {
+	const file = "upstream: http://a\nipv6_prefix: %d\nrules: [{name: a, limit: 5/m, fail: %s, missing: %s}]\n"
+	before := compile(t, fmt.Sprintf(file, 64, "local", "ip"), nil)
+	for _, c := range []struct{ fail, want string }{
+		{"open", `changed "a" (fail local → open; counters kept)`},
+		{"closed", `changed "a" (fail open → closed; counters kept)`},
+		{"local", `changed "a" (fail closed → local; counters kept)`},
+	} {
+		after := compile(t, fmt.Sprintf(file, 64, c.fail, "ip"), before)
+		if got := after.Change(before).String(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+		before = after
+	}
+	// Why counters start afresh is said beside what else has changed.
+	const want = `changed "a" (missing ip → skip, ipv6_prefix 64 → 48; counters start afresh); settings ipv6_prefix`
+	if got := compile(t, fmt.Sprintf(file, 48, "local", "skip"), before).Change(before).String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestAChangeIsOneLine(t *testing.T) {
 	const up = "upstream: http://a\n"
 	before := compile(t, up+`

@@ -95,6 +95,13 @@ func (s *Set) FindKey(r *Rule, values []string, missing bool) (limit.Digest, err
 		if len(values) != 1 {
 			return limit.Digest{}, errors.New("a client without the key is named by its address alone")
 		}
+		switch missing := r.recipe.missing; {
+		case missing.policy == missingSkip || missing.policy == missingReject:
+			return limit.Digest{}, fmt.Errorf("rule %q counts nobody without its key: missing: %v", r.Name, missing)
+		case missing.policy == missingAttribute && missing.attr.IsGlobal(): // one counter, whoever it is
+			key, _ := r.recipe.appendFallback(r.recipe.begin(nil), &Facts{}, nil)
+			return r.recipe.digest(s.secret, key), nil
+		}
 		addr, err := r.recipe.parseClient(Attribute{kind: kindIP}, values[0])
 		if err != nil {
 			return limit.Digest{}, err

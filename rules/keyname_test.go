@@ -51,7 +51,8 @@ func TestFindKeyIsTheKeyOfARequest(t *testing.T) {
 		{"key: basic.username", []string{" ANN "}, false, ""},
 		{"key: path.user, match: '/u/:user'", []string{"7"}, false, ""},
 		{"key: cookie.none", []string{"192.0.2.9"}, true, "192.0.2.9 without cookie.none"},
-		{"key: cookie.none, missing: global", []string{""}, false, ""}, // checked below: no name is wrong
+		{"key: cookie.none, missing: global", []string{"192.0.2.9"}, true, ""},
+		{"key: cookie.none, missing: cookie.other", []string{"192.0.2.9"}, true, "192.0.2.9 without cookie.none"},
 	} {
 		f := &Facts{
 			Method: "GET", Host: "api.example.com", Path: "/u/7", RawQuery: "q=1", Client: netip.MustParseAddr("192.0.2.9"),
@@ -63,9 +64,6 @@ func TestFindKeyIsTheKeyOfARequest(t *testing.T) {
 		}
 		if got, err := set.FindKey(r, []string{KeyID(want)}, false); err != nil || got != want {
 			t.Errorf("%s by its id: %v, %v", c.rule, got, err)
-		}
-		if len(c.values) == 1 && c.values[0] == "" {
-			continue
 		}
 		if got, err := set.FindKey(r, c.values, c.missing); err != nil || got != want {
 			t.Errorf("%s with %q: %v, %v, want %v", c.rule, c.values, got, err, want)
@@ -115,6 +113,12 @@ func TestFindKeySaysWhatIsWrong(t *testing.T) {
 	} {
 		if _, err := set.FindKey(r, c.values, c.missing); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.values, err, c.want)
+		}
+	}
+	for _, policy := range []string{"skip", "reject"} {
+		set, r, _ := hitOf(t, "key: header.X-Key, missing: "+policy, f)
+		if _, err := set.FindKey(r, []string{"192.0.2.1"}, true); err == nil || !strings.Contains(err.Error(), "counts nobody without its key: missing: "+policy) {
+			t.Errorf("missing: %s: %v", policy, err)
 		}
 	}
 }

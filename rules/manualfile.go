@@ -28,7 +28,7 @@ func manualFile() map[part][]manualEntry {
 			{"body_limit", aSize(), "The most bytes of a body that are read to find body.<field>."},
 			{"limits", settingsOf(partLimits), "Bounds on the head of a request, and on connections."},
 			{"timeouts", settingsOf(partTimeouts), "Bounds on how slow the public side may be; none is a bound on total time, and 0 is none."},
-			{"state", either("the path of a file, or off", takes{"", object{"allOf": []object{filePath().schema, {"type": "string", "not": object{"pattern": `/$`}}}}}, takes{"", object{"enum": []any{"off", false}}}), "The file in which what clients have used outlives a restart. Default $STATE_DIRECTORY/levels, without that variable off."},
+			{"state", either("the path of a file, or off", takes{"", object{"allOf": []object{filePath().schema, {"type": "string", "not": object{"pattern": `^(?:on|yes|no)$|/$`}}}}}, takes{"", object{"enum": []any{"off", false}}}), "The file in which what clients have used outlives a restart. Default $STATE_DIRECTORY/levels, without that variable off."},
 			{"overload", settingsOf(partOverload), "Bounds the requests in progress in the whole gateway; what is over it is answered 503."},
 			{"admin", either("an address, off, or settings: listen, token", loopAddress(), takes{"", object{"enum": []any{"off"}}}, settingsOf(partAdmin)), "The admin listener: status, metrics, reload. Where other machines can reach it, it needs a token."},
 			{"log", settingsOf(partLog), "What is logged, and how."},

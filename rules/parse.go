@@ -335,7 +335,11 @@ func (p *parser) who() {
 				p.file.TrustedProxies = p.prefixes(v, "trusted_proxies")
 			}
 		} else {
-			p.wrongShape(v, "trusted_proxies", "a list, like [10.0.0.0/8]")
+			hint := ""
+			if v.text == "private" || isPrefix(v.text) {
+				hint = "write [" + quoteIPv6(v.text) + "]"
+			}
+			p.misshapen(v, hint, "trusted_proxies", "a list, like [10.0.0.0/8]")
 		}
 	}
 	if v := p.top.get("proxy_protocol"); v != nil {

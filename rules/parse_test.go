@@ -352,6 +352,9 @@ func indented() string {
 }
 
 func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
+	if underRace {
+		t.Skip("one goroutine, and its cost is measured: runs without the race detector")
+	}
 	// What is no longer needed does not count, and a busy machine is late to find it.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	for name, data := range hostile() {
@@ -369,7 +372,7 @@ func TestNoFileTakesLongOrMuchMemory(t *testing.T) {
 			if heap > 128<<20 {
 				t.Errorf("the heap grew to %d MiB", heap>>20)
 			}
-			if took > 10*time.Second { // 1 s is the aim; the race detector takes its share
+			if took > 4*time.Second { // 1 s is the aim; on a busy machine processors are slower
 				t.Errorf("took %v of processor time", took)
 			}
 			if err == nil && f == nil {

@@ -34,6 +34,8 @@ func (p *parser) admin(n *node) {
 	switch {
 	case err != nil && at.word == wordBool:
 		p.failAt(at, "write an address, or off", "admin %s: not an address", quote(text))
+	case err != nil && digitsOnly().MatchString(text):
+		p.failAt(at, "write 127.0.0.1:"+text, "admin %s: a port alone", quote(text))
 	case err != nil:
 		p.failText(at, "admin", err)
 	case strings.HasPrefix(addr, "systemd:"):

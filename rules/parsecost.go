@@ -197,7 +197,7 @@ func (p *parser) returns(v *node, of part, name string) *Returns {
 		ret.UpstreamError = p.boolean(e, "upstream_error")
 	}
 	if v.shape == mapping && c.lacks("status") && !c.has("upstream_error") {
-		p.failAt(v, "add status: 401", "no status in %s", name)
+		p.failAt(v, map[string]string{"count": "add status: 401", "refund": "add status: 5xx"}[name], "no status in %s", name)
 	}
 	return ret
 }

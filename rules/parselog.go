@@ -3,6 +3,7 @@ package rules
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 func (p *parser) log(n *node) {
@@ -37,6 +38,8 @@ func (p *parser) redact(n *node) {
 		p.failText(n, "redact", err)
 	case slices.Contains(p.file.Log.Redact, a):
 		p.failAt(n, "remove one", "redact %s: it is there twice", quote(text))
+	case a.kind == kindQuery && strings.Contains(a.name, "*"):
+		p.failAt(n, "name each of them: query.session", "redact %s: a star is no wildcard here, and would hide nothing", quote(text))
 	case a.kind == kindQuery, a.kind == kindPathName, a == referer, a == userAgent:
 		p.file.Log.Redact = append(p.file.Log.Redact, a)
 		p.redacted = append(p.redacted, n)

@@ -119,7 +119,11 @@ func (p *parser) jitter(v *node, r *Reject) {
 	number, percent := strings.CutSuffix(text, "%")
 	n, err := parseWhole(number)
 	if !percent || err != nil || n > 100 {
-		p.failAt(v, "", "jitter %s: must be 0%% to 100%%", quote(text))
+		hint := ""
+		if digitsOnly().MatchString(text) && len(text) < 3 {
+			hint = "write " + text + "%"
+		}
+		p.failAt(v, hint, "jitter %s: must be 0%% to 100%%", quote(text))
 		return
 	}
 	r.Jitter = int(n)

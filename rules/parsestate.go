@@ -16,6 +16,8 @@ func (p *parser) state() {
 	case v != nil && v.shape == scalar && v.text == "off":
 	case v != nil && v.word == wordBool:
 		p.failAt(v, "write the path of a file, or off", "state %s: not a path", quote(v.text))
+	case v != nil && v.word == wordText && (v.text == "on" || v.text == "yes" || v.text == "no"):
+		p.failAt(v, "write the path of a file, or off", "state %s: not a path", quote(v.text))
 	case v != nil:
 		p.file.State = p.filePath(v, "state")
 		if strings.HasSuffix(v.text, "/") {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,8 @@ func noSlash(text string, off int) *TextError {
 	rest := text[off:]
 	e := &TextError{Off: off, Len: len(rest), Msg: `the path does not begin with "/"`}
 	switch {
+	case off == 0 && isPrefix(rest):
+		e.Msg, e.Hint = "an address, where a pattern is meant", "write { ip: "+quoteIPv6(rest)+" }"
 	case rest == "":
 		e.Msg, e.Hint = "no path", "write "+strconv.Quote(text[:off]+"/**")+" for every path"
 	case rest == "*" || rest == "**":
@@ -73,6 +76,23 @@ func noSlash(text string, off int) *TextError {
 		e.Hint = "write " + strconv.Quote(text[:off]+"/"+rest)
 	}
 	return e
+}
+
+// isPrefix reports whether text is an address or a CIDR.
+func isPrefix(text string) bool {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return true
+	}
+	_, err := netip.ParsePrefix(text)
+	return err == nil
+}
+
+// quoteIPv6 puts what YAML would not take in a map into quotes.
+func quoteIPv6(text string) string {
+	if strings.Contains(text, ":") {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // parseMethod reads the method and returns where what follows it begins.
@@ -101,6 +121,11 @@ func (p *Pattern) parseHost(off int, host string) *TextError {
 	case strings.HasPrefix(rest[len(host):], "//") && strings.HasSuffix(host, ":"):
 		e.Len += 2
 		e.Msg, e.Hint = "a pattern has no scheme", "write "+strconv.Quote(p.text[:off]+rest[e.Len:])
+		return e
+	case off == 0 && isPrefix(rest):
+		// It would be a rule for a host of that name, which never bites.
+		e.Len = len(rest)
+		e.Msg, e.Hint = "addresses, where a pattern is meant", "write { ip: "+quoteIPv6(rest)+" }"
 		return e
 	case host == "*" || host == "**":
 		e.Msg, e.Hint = "any host needs no word", "write "+strconv.Quote(p.text[:off]+rest[len(host):])

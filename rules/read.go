@@ -19,12 +19,21 @@ type section struct {
 	unsure bool            // some name is unknown, and was not compared with any
 }
 
+// mainNumber is the setting of a map that a number in its place is probably for.
+var mainNumber = map[part]string{
+	partOverload: "max_in_flight", partReject: "status", partRespond: "status", partCount: "status", partRefund: "status",
+}
+
 // section reads n, which should be a map of the settings of part p, and reports
 // those it does not know. what says what n is.
 func (s *source) section(n *node, p part, what, where string) *section {
 	c := &section{source: s, node: n, part: p, where: where}
 	if n.shape != mapping {
-		s.wrongShape(n, what, "a map of settings")
+		hint := ""
+		if main := mainNumber[p]; main != "" && n.shape == scalar && n.word == wordNumber {
+			hint = "write { " + main + ": " + n.text + " }"
+		}
+		s.misshapen(n, hint, what, "a map of settings")
 	}
 	return c
 }
@@ -259,8 +268,20 @@ func (s *source) oneOf(n *node, what string, from choice, v *string) {
 	case n.word == wordBool && slices.Contains(from, "off") && strings.EqualFold(text, "false"):
 		s.failAt(n, "write off", "%s %s: must be %s", what, quote(text), list(from))
 	default:
-		s.failAt(n, didYouMean(text, from), "%s %s: must be %s", what, quote(text), list(from))
+		hint := didYouMean(text, from)
+		if ours := otherValues[strings.ToLower(text)]; slices.Contains(from, ours) {
+			hint = "write " + ours
+		}
+		s.failAt(n, hint, "%s %s: must be %s", what, quote(text), list(from))
 	}
+}
+
+// otherValues are words that other programs have for values of ours.
+var otherValues = map[string]string{
+	"warning": "warn", "trace": "debug", "fatal": "error", "common": "combined", "least_connections": "least_conn", "leastconnections": "least_conn",
+	"rr": "round_robin", "token": "token_bucket", "bucket": "token_bucket", "leaky": "leaky_bucket", "fixed": "fixed_window", "sliding": "sliding_window",
+	"sliding_log": "sliding_window_log", "log": "sliding_window_log", "high": "critical", "low": "sheddable", "none": "off",
+	"deny": "closed", "allow": "open",
 }
 
 // canonical writes n so that two values that differ are written differently.

@@ -187,6 +187,8 @@ var beyond = map[string][]string{
 	"names one of the few headers that no rule sees": {
 		"key-header-transfer-encoding", "match-header-trailer",
 	},
+	"is an address that could be the name of a host": {"match-addresses"},
+	"is a star that could be a part of a name":       {"log-redact-star"},
 	"counts bytes of a part, or items of a kind": {
 		"group-too-many-stars", "upstream-unix-long",
 	},

@@ -132,7 +132,7 @@ var familiar = map[part]map[string]string{
 		"average": "limit", "rate": "limit", "requests": "limit", "requests_per_unit": "limit", "rps": "limit", "rpm": "limit",
 		"period": "limit", "window": "limit", "unit": "limit", "capacity": "burst", "nodelay": "burst",
 		"path": "match", "paths": "match", "method": "match", "methods": "match", "host": "match", "pattern": "match",
-		"zone": "name", "by": "key", "delay": "max_wait", "queue": "max_wait", "ban": "penalty", "timezone": "calendar", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
+		"zone": "name", "group": "match", "ip": "match", "status_code": "reject", "by": "key", "delay": "max_wait", "queue": "max_wait", "ban": "penalty", "timezone": "calendar", "limit_by": "key", "shadow_mode": "dry_run", "strategy": "algorithm",
 	},
 	partFile: {
 		"limits_per_ip": "rules", "rate_limits": "rules", "ratelimits": "rules", "port": "listen", "address": "listen",

@@ -321,7 +321,7 @@ func (s *source) report(line, col, n int, hint, format string, args ...any) *Err
 // writtenSecret finds a line with a secret written out, which is not shown, also
 // when something else is wrong with it: one of the gateway, one of a header that is
 // set on messages, or the URL of a store with one.
-var writtenSecret = lazily(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|[a-z0-9-]*(?:api-?key|passw|auth-token|-auth\b)))["']?[ \t]*:[ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
+var writtenSecret = lazily(`(?i)(?:\b(?:token|password|secret)|(?:^|[ \t{,"'])(?:(?:set-)?cookie|(?:proxy-)?authorization|[a-z0-9-]*(?:api-?key|passw|auth-token|-auth\b)))["']?[ \t]*[:=：][ \t]*[^ \t{#]|(?:redis|valkey)[a-z-]*://[^\s/"']+@`)
 
 // oneLine makes of text one line of some hundred characters at most.
 func oneLine(text string) string {

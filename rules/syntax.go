@@ -19,8 +19,9 @@ func (s *source) explainSyntax(text string, line int) {
 	} else if bad != nil {
 		last = bad.line - 1 // what follows is not what it looks like
 	}
+	json := s.isJSON()
 	for n := max(1, line-1); n <= last; n++ {
-		c := lineScan{line: s.line(n), alias: open, previous: s.before(n)}
+		c := lineScan{line: s.line(n), alias: open, previous: s.before(n), json: json}
 		if c.scan(); c.msg != "" {
 			col := utf8.RuneCountInString(c.line[:c.at]) + 1
 			s.fail(n, col, utf8.RuneCountInString(c.line[c.at:c.end]), c.hint, "%s", c.msg)
@@ -85,6 +86,16 @@ func plainWords(text string) string {
 	return text
 }
 
+// isJSON reports whether the first thing in the file is a bracket, as in JSON.
+func (s *source) isJSON() bool {
+	for _, line := range s.lines {
+		if text := strings.TrimSpace(line); text != "" && text[0] != '#' {
+			return text[0] == '{'
+		}
+	}
+	return false
+}
+
 // settingHint says what to write instead of text that stands where settings should,
 // as it does when they are written in another way.
 func settingHint(text string) string {
@@ -113,6 +124,7 @@ func (s *source) before(n int) string {
 type lineScan struct {
 	line     string
 	previous string // the last line before it that says something
+	json     bool   // the file is JSON, in which people write comments
 	alias    string // the alias nobody defined, if that is what is wrong
 
 	at, end   int // what is wrong, in bytes
@@ -146,7 +158,7 @@ func (c *lineScan) scan() {
 		c.found(0, len(c.line), "a file of another version of YAML", "remove the line")
 		return
 	}
-	if strings.HasPrefix(c.line[i:], "//") {
+	if c.json && strings.HasPrefix(c.line[i:], "//") {
 		c.found(i, len(c.line), "a comment begins with #", "")
 		return
 	}

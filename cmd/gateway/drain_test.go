@@ -23,7 +23,7 @@ func newH2C() *http.Client {
 func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 	t.Parallel()
 	up := newGate(t, "done")
-	g := serve(t, ports+"shutdown_delay: 2s\nshutdown_timeout: 8s\nupstream: "+up.URL+"\nrules: []\n")
+	g := serve(t, ports+"shutdown_delay: 6s\nshutdown_timeout: 8s\nupstream: "+up.URL+"\nrules: []\n")
 	h2 := newH2C()
 	defer h2.CloseIdleConnections()
 	one := up.hold(t, 50, "done", func() (answer, error) { return g.try("GET", "/") })
@@ -43,9 +43,6 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 	}
 	// Not ready, but serving until the balancer has noticed.
 	late := up.hold(t, 5, "done", func() (answer, error) { return request(newClient(), "GET", "http://"+g.addr+"/late") })
-	if d := time.Since(start); d > 2*time.Second {
-		t.Logf("the machine is slow: %v for the first part", d)
-	}
 	eventually(t, "new connections are refused", func() bool {
 		c, err := net.Dial("tcp", g.addr)
 		if err == nil {
@@ -53,8 +50,8 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 		}
 		return err != nil
 	})
-	if d := time.Since(start); d < 2*time.Second {
-		t.Errorf("connections were refused after %v, want shutdown_delay (2 s) first", d)
+	if d := time.Since(start); d < 6*time.Second {
+		t.Errorf("connections were refused after %v, want shutdown_delay (6 s) first", d)
 	}
 	for _, ws := range sockets {
 		ws.exchange(t, "still here")
@@ -75,8 +72,8 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 			t.Error("a byte on a websocket that should be cut")
 		}
 	}
-	if d := time.Since(start); d < 10*time.Second {
-		t.Errorf("websockets were cut after %v, want shutdown_delay and shutdown_timeout (10 s)", d)
+	if d := time.Since(start); d < 14*time.Second {
+		t.Errorf("websockets were cut after %v, want shutdown_delay and shutdown_timeout (14 s)", d)
 	}
 	if code := g.exit(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)

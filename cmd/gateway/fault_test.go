@@ -42,7 +42,8 @@ var shipped = sync.OnceValues(func() (string, error) {
 		return binary, nil
 	}
 	path := filepath.Join(filepath.Dir(binary), "gateway-shipped")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are built
 	out, err := build.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the gateway: %w\n%s", err, out)

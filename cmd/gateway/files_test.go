@@ -85,7 +85,7 @@ func TestFileDescriptorsRunOut(t *testing.T) {
 			})
 			took := time.Since(began)
 			score(t, "S15", "%s: /healthz 50 of 50, served again after %v", name, took.Round(time.Millisecond))
-			if took > 5*time.Second { // 2 s on a machine that is not busy
+			if took > 20*time.Second { // 2 s on a machine that is not busy
 				t.Errorf("served again after %v", took)
 			}
 			flat(t, g, before)

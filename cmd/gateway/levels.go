@@ -45,6 +45,9 @@ func (l *levels) check() error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return bare(err)
 	}
+	if info, err := os.Stat(l.path); err == nil && !info.Mode().IsRegular() {
+		return errNoFile
+	}
 	f, err := l.temporary()
 	if errors.Is(err, errTaken) {
 		return nil // the other one can, and may be about to end
@@ -97,6 +100,8 @@ func (l *levels) read(set *rules.Set) (rules.LevelsRead, error) {
 	return set.ReadLevels(f, info.Size(), l.now())
 }
 
+var errNoFile = errors.New("it is no file")
+
 // errTaken says that the file is another's.
 var errTaken = errors.New("another gateway keeps its levels there: give each a file of its own")
 
@@ -107,7 +112,7 @@ func (l *levels) take() (*os.File, error) {
 	case err != nil:
 		return nil, bare(err)
 	case !info.Mode().IsRegular(): // to open a pipe might wait for ever
-		return nil, errors.New("it is no file")
+		return nil, errNoFile
 	}
 	f, err := os.OpenFile(l.path, os.O_RDONLY, 0)
 	if err != nil {

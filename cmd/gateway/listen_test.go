@@ -1,13 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+
+	"gateway/proxy"
+	"gateway/rules"
 )
 
 var portsTaken atomic.Int64
@@ -153,4 +158,17 @@ func TestNewAdminAddressIsServedToo(t *testing.T) {
 		_, err := request(g.client, "GET", "http://"+g.admin+"/readyz")
 		return err != nil
 	})
+}
+
+// Of an address that the file does not name it is said what listens there.
+func TestTheDefaultAdminListenerIsNamedWhenItsAddressIsTaken(t *testing.T) {
+	file, err := rules.Parse("gateway.yaml", []byte("upstream: http://a\nrules: []\n"))
+	do(t, err)
+	for addr, want := range map[string]string{"127.0.0.1:9900": "the address of the admin listener", ":8080": ""} {
+		err := bindProblem(file, &proxy.BindError{Addr: addr, Err: syscall.EADDRINUSE})
+		h, hints := errors.AsType[*hintError](err)
+		if err.Error() != "cannot listen on "+addr+": address already in use" || hints != (want != "") || hints && !strings.Contains(h.hint, want) {
+			t.Errorf("%s: %v, want a hint with %q", addr, err, want)
+		}
+	}
 }

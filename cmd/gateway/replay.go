@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,7 @@ func newReplay() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveDefault // logs, which are files
 		},
 		RunE: func(cmd *cobra.Command, logs []string) error {
+			logs = p.shareAmong(logs)
 			if err := p.check(logs); err != nil {
 				return &usageError{"gateway replay", err}
 			}
@@ -67,8 +69,23 @@ func newReplay() *cobra.Command {
 	return cmd
 }
 
+// shareAmong takes what --suggest says from among the names of logs, where it is when a
+// space stands between them: a flag that can do without a value has one only after "=".
+func (p *replaying) shareAmong(logs []string) []string {
+	for i, name := range logs {
+		if of, share, _ := strings.Cut(name, "="); p.suggest != "" && (of == "clients" || of == "requests") && strings.HasSuffix(share, "%") {
+			p.suggest = name
+			return slices.Delete(slices.Clone(logs), i, i+1)
+		}
+	}
+	return logs
+}
+
 // check reads what the flags say.
 func (p *replaying) check(logs []string) error {
+	if len(logs) == 0 {
+		return errors.New("no log")
+	}
 	stdin := 0
 	for _, name := range append([]string{p.config, p.against}, logs...) {
 		if name == "-" {

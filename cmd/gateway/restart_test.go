@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -175,17 +176,12 @@ func TestAFileOfLevelsThatCannotBeUsedIsTold(t *testing.T) {
 		"empty":   {[]byte{}, "damaged or cut off"},
 		"foreign": {[]byte("SQLite format 3\x00 and so on and on and on and on and on and on"), "no levels of a gateway"},
 		"newer":   {append(newer, sum[:]...), "another version"},
-		"folder":  {nil, "no file"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			path := stateIn(t, dir, up.URL)
-			if c.data == nil {
-				do(t, os.Mkdir(dir+"/levels", 0o755))
-			} else {
-				do(t, os.WriteFile(dir+"/levels", c.data, 0o600))
-			}
+			do(t, os.WriteFile(dir+"/levels", c.data, 0o600))
 			g := serveFileAt(t, path)
 			lines := g.logged("levels of the last run cannot be used: every client starts afresh")
 			if len(lines) != 1 || !strings.Contains(lines[0]["err"].(string), c.want) || lines[0]["file"] != dir+"/levels" {
@@ -195,17 +191,23 @@ func TestAFileOfLevelsThatCannotBeUsedIsTold(t *testing.T) {
 				t.Errorf("%d passed, want the 5 of a fresh start", n)
 			}
 			g.stop()
-			if c.data == nil {
-				if n := len(g.logged("levels cannot be kept: after a restart clients are where they were before, or start afresh")); n != 1 {
-					t.Errorf("said %d times that the folder cannot be written to", n)
-				}
-				return
-			}
 			g = serveFileAt(t, path) // it has been written anew
 			if n, _ := g.passes("/", 10, "X-Key: a"); n != 0 {
 				t.Errorf("%d passed after the next restart", n)
 			}
 		})
+	}
+}
+
+// A folder cannot be written as a file is, and is no place to begin without a word.
+func TestAFolderForLevelsIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := stateIn(t, dir, "http://127.0.0.1:1")
+	do(t, os.Mkdir(dir+"/levels", 0o755))
+	out, err := exec.Command(binary, "run", "-c", path).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), `levels": it is no file`) || !strings.Contains(string(out), "name a file that the gateway may write") {
+		t.Errorf("%v, want exit code 1: %s", err, out)
 	}
 }
 

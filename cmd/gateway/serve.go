@@ -260,7 +260,11 @@ func bindProblem(file *rules.File, err error) error {
 		}
 	}
 	if pos.Line == 0 {
-		return fmt.Errorf("cannot listen on %s: %v", b.Addr, b.Err)
+		err = fmt.Errorf("cannot listen on %s: %v", b.Addr, b.Err)
+		if b.Addr == file.Admin.Addr {
+			return &hintError{err, "it is the address of the admin listener, where the file gives none: write admin: and another one, or admin: off"}
+		}
+		return err
 	}
 	return fmt.Errorf("%v: cannot listen on %s: %v", pos, b.Addr, b.Err)
 }

@@ -95,13 +95,14 @@ func TestNothingIsTriedAgainOnceAByteHasCome(t *testing.T) {
 }
 
 func TestASlowAnswerIsNotTriedAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var asked atomic.Int32
 	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		<-r.Context().Done()
 	}))
 	s := spec(t, up.URL)
-	s.Retries, s.Timeout = 5, 20*time.Millisecond
+	s.Retries, s.Timeout = 5, time.Second
 	gw := gateway(t, newPool(t, s), &door{})
 	if res, _ := get(t, client(t), gw.URL); res.StatusCode != http.StatusGatewayTimeout || asked.Load() != 1 {
 		t.Errorf("got %d after %d tries, want 504 after one", res.StatusCode, asked.Load())
@@ -215,7 +216,7 @@ func TestRequestsWaitForAPlaceAndNoServerGetsMoreThanItMay(t *testing.T) {
 }
 
 func TestWhoWaitsTooLongForAPlaceGets503(t *testing.T) {
-	p, url, d, hold, _ := busy(t, 1, 1, 20*time.Millisecond)
+	p, url, d, hold, _ := busy(t, 1, 1, time.Second) // to connect, too
 	c := client(t)
 	first := make(chan int, 1)
 	go func() { first <- do(t, c, "GET", url, "", "") }()

@@ -65,6 +65,7 @@ func fill(t *testing.T, v reflect.Value) {
 // might be to blame for a silence, again and again: the deadline of one request is
 // no business of the next one's.
 func TestALateAnswerIsWaitedForOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var asked, late atomic.Int64
 	up := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -78,7 +79,7 @@ func TestALateAnswerIsWaitedForOnce(t *testing.T) {
 		io.WriteString(w, "ok")
 	}))
 	s := spec(t, up.URL)
-	s.Timeout = time.Second
+	s.Timeout = 4 * time.Second
 	p := newPool(t, s)
 	gw := gateway(t, p, &door{})
 	c := client(t)

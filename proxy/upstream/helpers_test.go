@@ -109,7 +109,7 @@ func spec(t testing.TB, servers ...string) *rules.Upstream {
 	u := &rules.Upstream{
 		Name:           "default",
 		Timeout:        60 * time.Second,
-		ConnectTimeout: 2 * time.Second,
+		ConnectTimeout: deadline, // a machine that stands still for a moment is no server that cannot be reached
 		IdleTimeout:    4 * time.Second,
 		Retries:        1,
 		Host:           "preserve",

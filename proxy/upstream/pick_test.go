@@ -173,7 +173,7 @@ func TestLastServerThatIsInStaysIn(t *testing.T) {
 func TestSlowAnswerAndClosedIdleConnectionTakeNoServerOut(t *testing.T) {
 	slow := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	s := spec(t, slow.URL, "http://"+refused(t))
-	s.Timeout = 10 * time.Millisecond
+	s.Timeout = 100 * time.Millisecond
 	p := newPool(t, s)
 	gw, c := gateway(t, p, &door{}), client(t)
 	for range 10 {

@@ -108,6 +108,33 @@ func TestRequestsAreDecidedAsIfTheyCameOneByOne(t *testing.T) {
 	}
 }
 
+// A key that our own log tells by its id is named by that, whatever its line shows: not as
+// one that is missing, which is what a line without the header looks like.
+func TestKeysOfOurOwnLogAreNamedByTheirIDs(t *testing.T) {
+	const id = "id:000102030405060708090a0b0c0d0e0f"
+	log := ""
+	for n := range 5 {
+		log += fmt.Sprintf(`{"at":17908128010000%05d,"seq":%d,"client":"203.0.113.9","method":"GET","path":"/","status":200,"duration":0.001,"route":"/**","result":"allowed","cost":1,"settled":1,"rules":{"key":{"key":"%s"}}}`+"\n", n, n+1, id)
+	}
+	for _, key := range []string{"header.X-Api-Key", "[header.X-Api-Key, path]", "cookie.sid"} {
+		set := setOf(t, "upstream: http://127.0.0.1:1\nrules: [{ name: key, key: "+key+", limit: 2/d }]\n")
+		r, err := Open([]string{"-"}, Options{Stdin: strings.NewReader(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewRun(set, "")
+		for b, err := r.Next(); err == nil; b, err = r.Next() {
+			s.Do(b, nil)
+			r.Free(b)
+		}
+		r.Close()
+		top := s.Report(r, Wanted{}, 5).Rules[0].Top
+		if len(top) != 1 || top[0].Key != id || top[0].Refused != 3 {
+			t.Errorf("%s: refused are %+v, want 3 of %s", key, top, id)
+		}
+	}
+}
+
 func TestTimesOfOneMinuteAreThoseOfTheirOwn(t *testing.T) {
 	at := func(text string, c *timeCache) (limit.Instant, error) { return clfTime([]byte(text), c) }
 	c := &timeCache{}

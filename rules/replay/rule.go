@@ -110,8 +110,8 @@ type numbered struct {
 
 // name remembers what a refused key reads, when it is not an address.
 func (r *ruleRun) name(s *Run, key limit.Digest) {
-	if len(r.names) >= mostNames || s.set.ByAddress(r.rule) {
-		return
+	if r.told > 0 || len(r.names) >= mostNames || s.set.ByAddress(r.rule) {
+		return // a key that our own log tells is not in its line, which reads as if there were none
 	}
 	if _, known := r.names[key]; known {
 		return
