@@ -178,6 +178,11 @@ var headerCases = []framing{
 	{"absolute target and another host", "GET http://api.example.com/first HTTP/1.1\r\nHost: other\r\n\r\n", []int{200}},
 	{"target with a fragment", "GET /first#/../second HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
 	{"query with a fragment", "GET /first?a#b HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target of a host and a port", "GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target of a scheme and a path", "GET x:/first HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target of a scheme and a path, a URL behind it", "GET x:/first?u=http://a/hidden HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target of a URL without a host", "GET http:///first HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
+	{"target of a URL without a host, but a query", "GET http://?u=a/hidden HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
 	{"target without a slash", "GET first HTTP/1.1\r\nHost: a\r\n\r\n", []int{400}},
 }
 

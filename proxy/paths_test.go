@@ -172,3 +172,25 @@ func TestSpellingsOfAQueryKeyAreTheSameKeyOr400(t *testing.T) {
 	}
 	t.Attr("S06", fmt.Sprintf("%d spellings, %d of them other keys", len(rows), passed-2))
 }
+
+// TestAbsoluteTargets has targets as a proxy gets them, with the upstream asked for
+// their paths and told of their hosts.
+func TestAbsoluteTargets(t *testing.T) {
+	s := newSite(t, "upstream: UPSTREAM\nrules: []\n", nil)
+	for target, want := range map[string]string{
+		"http://x.example.com":                  "/",
+		"http://x.example.com?q=/a":             "/?q=/a",
+		"http://x.example.com/a//b":             "/a//b",
+		"http://x.example.com/a?u=http://b/c":   "/a?u=http://b/c",
+		"HTTPS://x.example.com:8443/a?u=/://b/": "/a?u=/://b/",
+	} {
+		if r := s.raw("GET " + target + " HTTP/1.1\nHost: other.example.com\nConnection: close\n\n"); r.StatusCode != 200 {
+			t.Errorf("%s: got %d", target, r.StatusCode)
+			continue
+		}
+		seen := s.requests()
+		if last := seen[len(seen)-1]; last.RequestURI != want || !strings.HasPrefix(last.Host, "x.example.com") {
+			t.Errorf("%s: the upstream was asked for %s of %s, want %s", target, last.RequestURI, last.Host, want)
+		}
+	}
+}

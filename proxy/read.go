@@ -76,6 +76,8 @@ func (x *exchange) malformed(snap *Snapshot) problem {
 		return problem{status: http.StatusBadRequest, detail: "The request method has characters that no method has."}
 	case strings.ContainsAny(r.RequestURI, " #"):
 		return problem{status: http.StatusBadRequest, detail: "The request target has a space or a # in it; write %20 or %23."}
+	case !isTarget(r.RequestURI):
+		return problem{status: http.StatusBadRequest, detail: "The request target is neither a path nor a URL with a host."}
 	case !withinHeaderLimits(r, snap.limits):
 		return problem{status: http.StatusRequestHeaderFieldsTooLarge, detail: "The request has too many or too large header fields."}
 	case badExpect(r):
@@ -94,6 +96,16 @@ func isToken(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// isTarget says that s, which net/http could read, is a path, or a URL as it is sent to
+// a proxy (RFC 9112, 3.2). It also reads "host:80", and "x:/path" of any scheme.
+func isTarget(s string) bool {
+	if strings.HasPrefix(s, "/") {
+		return true
+	}
+	scheme, rest, ok := strings.Cut(s, "://")
+	return ok && !strings.ContainsAny(scheme, ":/?") && rest != "" && rest[0] != '/' && rest[0] != '?'
 }
 
 func withinHeaderLimits(r *http.Request, l rules.Limits) bool {

@@ -27,7 +27,7 @@ func (y *reply) answered(res *http.Response) {
 	if x, direct := res.Body.(*exchange); direct && x.isThere(res.ContentLength) {
 		return
 	}
-	if res.Body != http.NoBody {
+	if res.Body != http.NoBody && res.Request.Method != http.MethodHead { // HTTP/2 has another empty body
 		y.rest = max(0, res.ContentLength)
 	}
 	if y.rest > largeSize {
@@ -113,6 +113,17 @@ func (y *reply) flushSoonLocked() {
 	} else {
 		y.timer.Reset(flushAfter)
 	}
+}
+
+// FlushError is for http.ResponseController: ReverseProxy flushes an event stream, and
+// what trailers follow, while a flush of y's own may be due.
+func (y *reply) FlushError() error {
+	if y.rest > 0 {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		y.pending = false
+	}
+	return http.NewResponseController(y.ResponseWriter).Flush()
 }
 
 func (y *reply) flush() {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +64,7 @@ func TestALargeAnswerIsPassedOnInLargePiecesToWhoTakesThem(t *testing.T) {
 				body := &steps{data: data, most: row.most, err: io.EOF}
 				w := &taker{ResponseRecorder: httptest.NewRecorder(), pause: row.pause, err: row.err}
 				y := &reply{ResponseWriter: w, over: true} // nothing is flushed: a bubble cannot wait for a lock
-				y.answered(&http.Response{ContentLength: size, Body: io.NopCloser(body)})
+				y.answered(&http.Response{ContentLength: size, Body: io.NopCloser(body), Request: httptest.NewRequest("GET", "/", nil)})
 				y.WriteHeader(200)
 				buf := make([]byte, bufferSize)
 				for { // as ReverseProxy does
@@ -142,5 +143,52 @@ func TestPiecesBehindABurstArriveAsTheyAreSent(t *testing.T) {
 			t.Errorf("%s: at the end got %d bytes, %v", proto, n, err)
 		}
 		res.Body.Close()
+	}
+}
+
+// lone is a client whose ResponseWriter is used by one at a time, as net/http wants.
+type lone struct {
+	*httptest.ResponseRecorder
+	inUse    atomic.Int32
+	together atomic.Bool
+	flushing chan struct{}
+}
+
+func (w *lone) FlushError() error {
+	if w.inUse.Add(1) > 1 {
+		w.together.Store(true)
+	}
+	select {
+	case w.flushing <- struct{}{}:
+	default:
+	}
+	time.Sleep(flushAfter) // for another to come
+	w.inUse.Add(-1)
+	return nil
+}
+
+// TestOneAtATimeFlushes has ReverseProxy flush while a flush of the reply's own is on.
+func TestOneAtATimeFlushes(t *testing.T) {
+	w := &lone{ResponseRecorder: httptest.NewRecorder(), flushing: make(chan struct{}, 1)}
+	y := &reply{ResponseWriter: w}
+	y.answered(&http.Response{ContentLength: 9, Body: io.NopCloser(strings.NewReader("")), Request: httptest.NewRequest("GET", "/", nil)})
+	y.Write([]byte("abc"))
+	receive(t, "a flush", w.flushing)
+	if err := http.NewResponseController(y).Flush(); err != nil {
+		t.Error(err)
+	}
+	y.end()
+	if w.together.Load() {
+		t.Error("two flushes at the same time")
+	}
+}
+
+// TestNothingIsFlushedBehindHEAD has the answer of a server of HTTP/2, whose empty body
+// is not that of HTTP/1.
+func TestNothingIsFlushedBehindHEAD(t *testing.T) {
+	y := &reply{ResponseWriter: httptest.NewRecorder()}
+	y.answered(&http.Response{ContentLength: 9, Body: io.NopCloser(strings.NewReader("")), Request: httptest.NewRequest("HEAD", "/", nil)})
+	if y.WriteHeader(200); y.timer != nil {
+		t.Error("a flush is due")
 	}
 }
