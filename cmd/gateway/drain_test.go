@@ -35,8 +35,8 @@ func TestDrainFinishesWhatIsInProgress(t *testing.T) {
 		sockets = append(sockets, ws)
 	}
 
-	g.signal(syscall.SIGTERM)
 	start := time.Now()
+	g.signal(syscall.SIGTERM)
 	eventually(t, "not ready", func() bool { return g.control("GET", "/readyz").status == 503 })
 	if a := g.control("GET", "/healthz"); a.status != 200 {
 		t.Errorf("/healthz %d while draining, want 200", a.status)
