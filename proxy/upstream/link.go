@@ -81,7 +81,10 @@ func (l *link) begin(x *exchange) {
 func (l *link) rest() {
 	l.br.Reset(nil)
 	readers.Put(l.br)
-	l.br, l.x, l.asks = nil, nil, nil
+	l.br, l.asks = nil, nil
+	if l.x != nil { // else a body may still be being written, and that looks here: see beginWait
+		l.x = nil
+	}
 }
 
 // unbound lifts the bound of what may be read: an answer's body is as long as it
