@@ -26,7 +26,6 @@ func main() {
 	rounds := flag.Int("rounds", 9, "how often each is measured, all in turn")
 	requests := flag.Int("requests", 20_000, "requests of each measurement")
 	conns := flag.Int("conns", 64, "client connections")
-	record := flag.String("profile", "", "record a profile for the compiler into this file instead, half a minute long: see contrib/release")
 	memory := flag.Bool("memory", false, "measure memory and streams instead (about ten minutes)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -45,12 +44,9 @@ func main() {
 		if *what != "" {
 			b.works = strings.Split(*what, ",")
 		}
-		switch {
-		case *record != "":
-			err = b.profile(ctx, *record, 30*time.Second)
-		case *memory:
+		if *memory {
 			err = b.memoryTable(ctx, os.Stdout, fullSizes)
-		default:
+		} else {
 			err = b.run(ctx, os.Stdout)
 		}
 	}
@@ -84,7 +80,7 @@ func (b *bench) prepare(ctx context.Context) (end func(), err error) {
 	remove := func() { os.RemoveAll(b.dir) }
 	if b.gateway == "" {
 		b.gateway = filepath.Join(b.dir, "gateway")
-		if err := build(ctx, b.gateway, "contrib/gateway.pgo"); err != nil {
+		if err := build(ctx, b.gateway); err != nil {
 			remove()
 			return nil, fmt.Errorf("building the gateway: %w", err)
 		}
@@ -185,14 +181,13 @@ func (b *bench) pace(f figures, r *running, round int) error {
 	return err
 }
 
-// build builds the gateway as it is released, with the profile for the compiler that is
-// named, in its own module, with what that needs.
-func build(ctx context.Context, path, profile string) error {
+// build builds the gateway as it is released, in its own module, with what that needs.
+func build(ctx context.Context, path string) error {
 	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "gateway").Output()
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-pgo="+profile, "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/gateway")
+	c := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/gateway")
 	c.Dir, c.Stderr, c.Env = strings.TrimSpace(string(dir)), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return c.Run()
 }
